@@ -1,0 +1,224 @@
+"""The agents of a home as their files stand now: an edit counts from the next turn."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from operant.app.config import AgentSettings, Config, overlay
+from operant.app.home import Home
+from operant.kernel.errors import Conflict, Invalid, NotFound, OperantError
+from operant.kernel.ports import Clock
+from operant.kernel.records import Agent, Limits, Permissions, Record
+from operant.kit.frontmatter import Matter, read_matter
+from operant.kit.yaml import YamlError
+
+PROMPT_FILES = ("SOUL.md", "RULES.md", "USER.md", "AGENTS.md")
+"""Files of the workspace that are part of the prompt, in this order."""
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+MOST_BYTES = 256 * 1024
+FRESH_S = 0.2
+"""For how long files are not looked at again; a turn asks several times in a row."""
+
+_log = logging.getLogger("operant.agents")
+
+Print = tuple[int, int, int] | None
+"""What changes when a file does: time of change, size and inode; None for no file."""
+
+
+class Problem(Record):
+    """A file that is not valid; the version before it stays in force."""
+
+    where: str
+    sentence: str
+
+
+class _Known:
+    """One agent as it was last read."""
+
+    def __init__(self) -> None:
+        self.agent: Agent | None = None
+        self.prints: tuple[Print, ...] = ()
+        self.looked = float("-inf")
+        self.problem: Problem | None = None
+
+
+class AgentFiles:
+    """Read agents from their files, again whenever one of them has changed."""
+
+    def __init__(self, home: Home, config: Config, clock: Clock, find: Callable[[str], str | None]) -> None:
+        self._home = home
+        self._config = config
+        self._clock = clock
+        self._find = find
+        self._known: dict[str, _Known] = {}
+
+    def get(self, name: str) -> Agent:
+        """Return an agent (empty name: the default one). Raises `NotFound`."""
+        name = name or self._config.defaults.agent
+        known = self._known.get(name)
+        if known is None or known.agent is None or self._clock.monotonic() - known.looked > FRESH_S:
+            known = self._look(name)
+        if known is None or known.agent is None:
+            raise NotFound(f"There is no agent {name!r}.", "See: operant agent list.")
+        return known.agent
+
+    def list(self) -> Sequence[Agent]:
+        """Return all agents by name."""
+        names = {path.parent.name for path in self._home.agents.glob("*/AGENT.md")} | set(self._config.agents)
+        names.add(self._config.defaults.agent)
+        return tuple(self.get(name) for name in sorted(names) if NAME.fullmatch(name))
+
+    def problems(self) -> Sequence[Problem]:
+        """Return what is wrong with files now."""
+        self.list()
+        return tuple(known.problem for known in self._known.values() if known.problem)
+
+    def _look(self, name: str) -> _Known | None:
+        """Stat the agent's files and read them when one is not as it was."""
+        if not NAME.fullmatch(name) or not self._exists(name):
+            self._known.pop(name, None)
+            return None
+        known = self._known.setdefault(name, _Known())
+        known.looked = self._clock.monotonic()
+        paths = self._paths(name)
+        prints = tuple(map(_fingerprint, paths))
+        if known.agent is None or prints != known.prints:
+            known.prints = prints
+            self._read(name, paths, known)
+        return known
+
+    def _exists(self, name: str) -> bool:
+        if name in self._config.agents or name == self._config.defaults.agent:
+            return True
+        return (self._home.agents / name / "AGENT.md").is_file()
+
+    def _paths(self, name: str) -> tuple[Path, ...]:
+        directory = self._home.agents / name
+        return (self._home.preamble, directory / "AGENT.md", *(directory / "workspace" / file for file in PROMPT_FILES))
+
+    def _read(self, name: str, paths: Sequence[Path], known: _Known) -> None:
+        try:
+            texts = [_text(path) for path in paths]
+            known.agent = self._agent(name, read_matter(texts[1]), texts)
+            known.problem = None
+        except (YamlError, Invalid) as error:
+            sentence = (
+                f"{paths[1].name}:{error.line}: {error.sentence}" if isinstance(error, YamlError) else error.sentence
+            )
+            known.problem = Problem(where=f"agents/{name}", sentence=sentence)
+            if known.agent is None:
+                known.agent = self._without_file(name)
+            _log.warning("agent %s keeps its last valid version: %s", name, sentence)
+
+    def _agent(self, name: str, matter: Matter, texts: Sequence[str]) -> Agent:
+        try:
+            settings = overlay(self._config.agent(name), matter.settings, self._find)
+        except Invalid as error:
+            lines = (f"AGENT.md:{line}" for line in error.sentence.splitlines())
+            raise Invalid("\n".join(lines)) from error
+        pieces = (texts[0], matter.body, *texts[2:])
+        prompt = "\n\n".join(piece.strip() for piece in pieces if piece.strip())
+        return self._made(name, settings, prompt)
+
+    def _without_file(self, name: str) -> Agent:
+        """Stand in for an agent whose file was never valid: it may talk, and use nothing that the file may forbid."""
+        agent = self._made(name, self._config.agent(name), "")
+        return msgspec.structs.replace(agent, permissions=Permissions(tools=()))
+
+    def _made(self, name: str, settings: AgentSettings, prompt: str) -> Agent:
+        return Agent(
+            name=name,
+            prompt=prompt,
+            models=settings.models,
+            workspace=str(self._home.agents / name / "workspace"),
+            permissions=Permissions(tools=settings.permissions.tools, deny=settings.permissions.deny),
+            approval=settings.approval,
+            limits=Limits(max_steps=settings.max_steps, **msgspec.structs.asdict(settings.limits)),
+            arrival=settings.arrival,
+            context_strategy=settings.context_strategy,
+            context_ratio=settings.context_ratio,
+            max_output_tokens=settings.max_output_tokens,
+            timezone=settings.timezone,
+            description=settings.description,
+        )
+
+
+def create_agent(home: Home, name: str, *, description: str = "", models: Sequence[str] = ()) -> None:
+    """Make an agent's files. Raises `Invalid` for a name that cannot be one, `Conflict` when it is taken."""
+    if not NAME.fullmatch(name):
+        raise Invalid(f"{name!r} cannot be an agent's name.", "Use small letters, digits, - and _.")
+    if (home.agents / name / "AGENT.md").exists():
+        raise Conflict(f"There is already an agent {name}.")
+    settings = {"description": description, "models": list(models)}
+    given = {key: value for key, value in settings.items() if value}
+    text = ""
+    if given:
+        from operant.kit.yaml import write_yaml
+
+        text = f"---\n{write_yaml(given)}---\nYour name is {name}.\n"
+    with _disk_errors(home):
+        home.add_agent(name, text)
+
+
+def remove_agent(home: Home, name: str, now: int) -> Path:
+    """Put an agent's files aside and return where they are now. Raises `NotFound`."""
+    directory = home.agents / name
+    if not NAME.fullmatch(name) or not directory.is_dir():
+        raise NotFound(f"There is no agent {name!r}.", "See: operant agent list.")
+    trash = home.agents / ".trash"
+    with _disk_errors(home):
+        trash.mkdir(mode=0o700, exist_ok=True)
+        return directory.rename(trash / f"{name}-{now}")
+
+
+class _disk_errors:
+    """Say in words what the disk did not let us do."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise OperantError(f"{self._home.agents} cannot be changed: {error}.") from error
+
+
+def _fingerprint(path: Path) -> Print:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _text(path: Path) -> str:
+    """Read a plain file; what is missing or empty is an empty text. Raises `Invalid`.
+
+    The workspace is the agent's to write in: a link or a pipe there must not bring other files into its prompt.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise Invalid(f"{path.name} cannot be read: {error.strerror}") from error
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise Invalid(f"{path.name} is not a plain file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise Invalid(f"{path.name} is larger than {MOST_BYTES // 1024} KiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path.name} is not UTF-8 text (byte {error.start})") from error

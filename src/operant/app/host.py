@@ -1,0 +1,168 @@
+"""What an extension holds of the system: it registers here, and the kernel takes it over once there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar
+
+from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
+from operant.kernel.hooks import Registration
+from operant.kernel.kernel import Kernel
+from operant.kernel.points import TOOL_ENV, EnvInput, EnvOutput, Point, Reject
+from operant.kernel.ports import Agents, Channel, Clock, Ids, Model, Price, Store, Tool
+from operant.kernel.records import BlobRef, Principal, Record
+from operant.kernel.syscalls import Syscall
+
+In = TypeVar("In", bound=Record)
+Out = TypeVar("Out", bound=Record)
+R = TypeVar("R")
+
+
+class Assembly:
+    """A system that is being put together: the store, then the kernel over it."""
+
+    def __init__(self, clock: Clock, ids: Ids, agents: Agents, find: Callable[[str], str | None]) -> None:
+        self.clock = clock
+        self.ids = ids
+        self.agents = agents
+        self.find = find
+        self.store: Store | None = None
+        self.store_by = ""
+        self.kernel: Kernel | None = None
+
+    def offer_store(self, store: Store, author: str) -> None:
+        """Take the store. Raises `Conflict` when there is one."""
+        if self.store is not None:
+            raise Conflict(f"{author} and {self.store_by} both bring a store.", "Disable one in `extensions.disabled`.")
+        self.store, self.store_by = store, author
+
+    def need_store(self) -> Store:
+        """Return the store. Raises `Missing`."""
+        if self.store is None:
+            raise Missing("No extension brings a store.", "Enable the extension `store`.")
+        return self.store
+
+    def need_kernel(self) -> Kernel:
+        """Return the kernel. Raises `Unavailable` while extensions are being set up."""
+        if self.kernel is None:
+            raise Unavailable("The system is not ready yet.", "Wait for the hook daemon.started.")
+        return self.kernel
+
+
+class LaterBlobs:
+    """Blobs of a store that another extension may bring later."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream", name: str = "") -> BlobRef:
+        """Keep bytes under the digest of their content."""
+        return await self._assembly.need_store().put_blob(data, media_type, name)
+
+    async def get_blob(self, digest: str, offset: int = 0, limit: int = 0) -> bytes:
+        """Return bytes of a blob."""
+        return await self._assembly.need_store().get_blob(digest, offset, limit)
+
+
+class ExtensionHost:
+    """The `Host` of one extension."""
+
+    def __init__(self, author: str, state: str, assembly: Assembly) -> None:
+        self.clock = assembly.clock
+        self.ids = assembly.ids
+        self.agents = assembly.agents
+        self.blobs = LaterBlobs(assembly)
+        self.state = state
+        self._author = author
+        self._assembly = assembly
+        self._waiting: list[Callable[[Kernel], None]] = []
+        self._principal = Principal(kind="extension", id=author, capabilities=frozenset({"admin"}))
+
+    @property
+    def kept(self) -> Store:
+        """Return the store."""
+        return self._assembly.need_store()
+
+    def store(self, store: Store) -> None:
+        """Be the store."""
+        self._assembly.offer_store(store, self._author)
+
+    def hook(
+        self,
+        point: Point[In, Out],
+        handler: Callable[..., Awaitable[object]],
+        *,
+        phase: Literal["mutate", "validate"] = "mutate",
+        priority: int = 0,
+        fail: Literal["closed", "open", ""] = "",
+        timeout_s: float = 5.0,
+    ) -> None:
+        """Register a handler; gates fail closed unless told otherwise, everything else fails open."""
+        registration = Registration(
+            point=point.name,
+            author=self._author,
+            handler=handler,
+            phase=phase,
+            priority=priority,
+            fail=fail or ("closed" if point.kind == "gate" else "open"),
+            timeout_s=timeout_s,
+        )
+        self._register(lambda kernel: kernel.hooks.register(point, registration))
+
+    def tool(self, tool: Tool) -> None:
+        """Register a tool."""
+        self._register(lambda kernel: kernel.gate.register(tool))
+
+    def model(self, model: Model) -> None:
+        """Register a provider of models."""
+        self._register(lambda kernel: kernel.compute.register(model))
+
+    def channel(self, channel: Channel) -> None:
+        """Register a channel."""
+        self._register(lambda kernel: kernel.outbox.register(channel))
+
+    def syscall(self, call: type[Syscall[R]], handler: Callable[[Any, Any], Awaitable[R]]) -> None:
+        """Register a syscall."""
+        self._register(lambda kernel: kernel.syscalls.register(call, handler))
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable of the environment or of the env file."""
+        return self._assembly.find(name)
+
+    async def call(self, call: Syscall[R]) -> R:
+        """Make a syscall as this extension."""
+        return await self._assembly.need_kernel().call(self._principal, call)
+
+    async def provide(self, point: Point[In, Out], input: In) -> Out | None:
+        """Ask a provider hook."""
+        return await self._assembly.need_kernel().hooks.provide(point, input)
+
+    def price(self, model: str) -> Price | None:
+        """Return the price of `provider/model`."""
+        return self._assembly.need_kernel().compute.price(model)
+
+    async def environment(self, session: str, agent: str, tool: str, base: dict[str, str]) -> dict[str, str]:
+        """Return the environment for a process of a tool."""
+        kernel = self._assembly.need_kernel()
+        about = EnvInput(session=session, agent=self.agents.get(agent), name=tool)
+        ruling = await kernel.hooks.run(TOOL_ENV, about, EnvOutput(env=base))
+        if isinstance(ruling.verdict, Reject):
+            raise Unavailable(f"{tool} may not start a process: {ruling.verdict.reason}")
+        return ruling.output.env
+
+    def hand_over(self, kernel: Kernel) -> str:
+        """Register everything with the kernel and return what went wrong, or an empty text."""
+        waiting, self._waiting = self._waiting, []
+        try:
+            for register in waiting:
+                register(kernel)
+        except OperantError as error:
+            kernel.hooks.unregister(self._author)
+            return error.line()
+        return ""
+
+    def _register(self, register: Callable[[Kernel], None]) -> None:
+        if self._assembly.kernel is None:
+            self._waiting.append(register)
+        else:
+            register(self._assembly.kernel)

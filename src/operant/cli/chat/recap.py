@@ -1,0 +1,56 @@
+"""Say where a session stands: the last few messages, and everything of a turn that is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from operant.cli.chat.story import Notice, Piece, Said, Story, Words
+from operant.cli.inert import inert
+from operant.kernel.records import Event, MessageQueued, MessageReceived, TurnEnded, TurnStarted, text_of
+
+READ = 400
+"""Events that are read back from the end of a session."""
+_MESSAGES = 4
+_LINES = 12
+
+
+def recap(events: Sequence[Event], story: Story) -> list[Piece]:
+    """Return what to show on entering a session; the story goes on from there."""
+    open_from = _open_turn(events)
+    earlier = [event for event in events if event.seq < open_from]
+    pieces = [piece for event in earlier for piece in _message(event)][-_MESSAGES:]
+    if pieces:
+        pieces.insert(0, Notice("earlier in this session:"))
+    if earlier:
+        story.seq = earlier[-1].seq
+    for event in events:
+        if event.seq >= open_from:
+            pieces.extend(story.see(event))
+    return pieces
+
+
+def _open_turn(events: Sequence[Event]) -> int:
+    """Return the seq with which the open turn begins, or one past the end when none is open."""
+    turn = ""
+    for event in events:
+        if isinstance(event.body, TurnStarted):
+            turn = event.turn
+        elif isinstance(event.body, TurnEnded):
+            turn = ""
+    end = events[-1].seq + 1 if events else 1
+    return next((event.seq for event in events if turn and event.turn == turn), end)
+
+
+def _message(event: Event) -> list[Piece]:
+    match event.body:
+        case MessageReceived() as body:
+            return [Said(_cut(inert(text_of(body.parts))), body.author)]
+        case MessageQueued() as body:
+            return [Words(_cut(inert(text_of(body.parts))))]
+        case _:
+            return []
+
+
+def _cut(text: str) -> str:
+    lines = text.strip().splitlines()
+    return "\n".join(lines) if len(lines) <= _LINES else "\n".join([*lines[:_LINES], "", "…"])

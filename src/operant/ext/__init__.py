@@ -1,0 +1,1 @@
+"""The extensions: a folder is a feature."""

@@ -1,0 +1,572 @@
+# shape: table
+"""The only way for code outside the kernel to change its state: one record a call, one table, one check.
+
+In process a call is `await syscalls(principal, SessionGet(session="x"))`, typed by its record. Over a socket the same
+name and fields travel as JSON-RPC. Docs and SDK types are made of these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from operant.kernel.errors import Conflict, Denied, Invalid, NotFound
+from operant.kernel.records import (
+    Address,
+    Agent,
+    BlobRef,
+    Damage,
+    Event,
+    Hit,
+    InboxItem,
+    Json,
+    Message,
+    Mode,
+    OutboxItem,
+    Part,
+    Principal,
+    Record,
+    SessionInfo,
+    ToolResult,
+    ToolSpec,
+    Trigger,
+    UsageRow,
+)
+
+R = TypeVar("R")
+
+
+class Syscall(Record, Generic[R]):
+    """Base of all calls; `R` is what the call returns."""
+
+    call: ClassVar[str] = ""
+    capability: ClassVar[str] = "admin"
+    returns: ClassVar[Any] = None
+
+
+# ---------------------------------------------------------------------------- sessions
+
+
+class SessionOpen(Syscall[SessionInfo]):
+    """Open a session, or return it when it is there; an empty key makes one."""
+
+    call = "session.open"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    session: str = ""
+    agent: str = ""
+    title: str = ""
+    address: Address | None = None
+
+
+class SessionGet(Syscall[SessionInfo]):
+    """Return one session."""
+
+    call = "session.get"
+    capability = "session.read"
+    returns = SessionInfo
+    session: str
+
+
+class SessionList(Syscall[tuple[SessionInfo, ...]]):
+    """List sessions, the last changed first."""
+
+    call = "session.list"
+    capability = "session.read"
+    returns = tuple[SessionInfo, ...]
+    limit: int = 50
+    before: int = 0
+    archived: bool = False
+    agent: str = ""
+
+
+class SessionUpdate(Syscall[SessionInfo]):
+    """Give a session another title or another model; an empty model goes back to the agent's own."""
+
+    call = "session.update"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    session: str
+    title: str | None = None
+    model: str | None = None
+
+
+class Dispatched(Record):
+    """An accepted message; `repeat` says that it had been accepted before."""
+
+    inbox_id: str
+    session: str
+    repeat: bool = False
+
+
+class SessionDispatch(Syscall[Dispatched]):
+    """Hand a session a message; on return it is durable and will be answered.
+
+    `external_id` is the platform's id of the message: the same one on the same channel and account is taken once.
+    """
+
+    call = "session.dispatch"
+    capability = "session.dispatch"
+    returns = Dispatched
+    session: str
+    parts: tuple[Part, ...]
+    address: Address | None = None
+    agent: str = ""
+    author: str = ""
+    external_id: str = ""
+    reply_to: str = ""
+    trigger: Trigger = "message"
+    mode: Mode = "chat"
+    labels: tuple[str, ...] = ()
+
+
+class SessionAppend(Syscall[Event]):
+    """Put a note on record in a session."""
+
+    call = "session.append"
+    capability = "session.append"
+    returns = Event
+    session: str
+    kind: str
+    text: str = ""
+    data: Json = {}
+
+
+class SessionHistory(Syscall[tuple[Event, ...]]):
+    """Return a session's events after a seq, in order."""
+
+    call = "session.history"
+    capability = "session.read"
+    returns = tuple[Event, ...]
+    session: str
+    after: int = 0
+    limit: int = 0
+
+
+class Assembled(Record):
+    """What a model would be sent now, in no provider's shape."""
+
+    system: str
+    messages: Any
+    tools: tuple[ToolSpec, ...]
+    tokens: int
+
+
+class SessionAssemble(Syscall[Assembled]):
+    """Return what the model was last sent for this session plus what has come since."""
+
+    call = "session.assemble"
+    capability = "session.read"
+    returns = Assembled
+    session: str
+
+
+class Stopped(Record):
+    """Whether a turn was running and has been stopped."""
+
+    stopped: bool
+
+
+class SessionStop(Syscall[Stopped]):
+    """Stop the running turn; with `turn`, only if that one is still running."""
+
+    call = "session.stop"
+    capability = "session.dispatch"
+    returns = Stopped
+    session: str
+    turn: str = ""
+
+
+class SessionArchive(Syscall[SessionInfo]):
+    """Take a session out of the lists, or bring it back; its history stays."""
+
+    call = "session.archive"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    session: str
+    archived: bool = True
+
+
+class SessionFork(Syscall[SessionInfo]):
+    """Start a new session with a copy of this one's history up to a seq (0: all)."""
+
+    call = "session.fork"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    session: str
+    upto: int = 0
+    title: str = ""
+
+
+class Exported(Record):
+    """A session as data; `blobs` are base64 by digest."""
+
+    format: str
+    session: SessionInfo
+    events: tuple[Event, ...]
+    blobs: dict[str, str] = {}
+
+
+class SessionExport(Syscall[Exported]):
+    """Return a whole session as data."""
+
+    call = "session.export"
+    capability = "session.read"
+    returns = Exported
+    session: str
+
+
+class SessionImport(Syscall[SessionInfo]):
+    """Make a session of exported data; a key that is taken is refused unless another is given."""
+
+    call = "session.import"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    exported: Exported
+    session: str = ""
+
+
+class SessionCopy(Syscall[SessionInfo]):
+    """Write events anew under a key that is free; what was sent or counted where they come from is not here."""
+
+    call = "session.copy"
+    capability = "session.dispatch"
+    returns = SessionInfo
+    source: SessionInfo
+    events: tuple[Event, ...]
+    session: str = ""
+    title: str = ""
+
+
+class SessionErase(Syscall[Stopped]):
+    """Remove every trace of a session; this cannot be undone."""
+
+    call = "session.erase"
+    capability = "session.erase"
+    returns = Stopped
+    session: str
+
+
+class SessionSearch(Syscall[tuple[Hit, ...]]):
+    """Find events by words, best first."""
+
+    call = "session.search"
+    capability = "session.read"
+    returns = tuple[Hit, ...]
+    query: str
+    session: str = ""
+    limit: int = 20
+
+
+class Asked(Record):
+    """What a model answered."""
+
+    text: str
+
+
+class ModelAsk(Syscall[Asked]):
+    """Make a model call on behalf of a session, such as a summary: listed, budgeted and on record like any other."""
+
+    call = "model.ask"
+    capability = "model.ask"
+    returns = Asked
+    session: str
+    purpose: str
+    system: str
+    messages: tuple[Message, ...]
+    max_output_tokens: int | None = None
+
+
+class UsageList(Syscall[tuple[UsageRow, ...]]):
+    """Return usage by day, session, agent, user, model and purse, from a day on (`YYYY-MM-DD`, UTC; empty: all)."""
+
+    call = "usage.list"
+    capability = "session.read"
+    returns = tuple[UsageRow, ...]
+    since_day: str = ""
+
+
+# ---------------------------------------------------------------------------- agents and tools
+
+
+class AgentList(Syscall[tuple[Agent, ...]]):
+    """List the agents."""
+
+    call = "agent.list"
+    capability = "agent.read"
+    returns = tuple[Agent, ...]
+
+
+class AgentGet(Syscall[Agent]):
+    """Return one agent (empty: the default one)."""
+
+    call = "agent.get"
+    capability = "agent.read"
+    returns = Agent
+    agent: str = ""
+
+
+class ToolList(Syscall[tuple[ToolSpec, ...]]):
+    """List the tools that an agent may use (empty: all tools)."""
+
+    call = "tool.list"
+    capability = "tool.read"
+    returns = tuple[ToolSpec, ...]
+    agent: str = ""
+
+
+class ToolInvoke(Syscall[ToolResult]):
+    """Run a tool through the gate, on record in a session (empty: one for such calls)."""
+
+    call = "tool.invoke"
+    capability = "tool.invoke"
+    returns = ToolResult
+    name: str
+    arguments: Json
+    agent: str = ""
+    session: str = ""
+
+
+# ---------------------------------------------------------------------------- messages and approvals
+
+
+class Queued(Record):
+    """A message on its way."""
+
+    outbox_id: str
+
+
+class MessageSend(Syscall[Queued]):
+    """Send a person a message, from a session, to an address (default: where the session is)."""
+
+    call = "message.send"
+    capability = "message.send"
+    returns = Queued
+    session: str
+    parts: tuple[Part, ...]
+    address: Address | None = None
+
+
+class MessageList(Syscall[tuple[OutboxItem, ...]]):
+    """List messages that are on their way, or the dead letters."""
+
+    call = "message.list"
+    capability = "session.read"
+    returns = tuple[OutboxItem, ...]
+    dead: bool = False
+    session: str = ""
+
+
+class MessageRequeue(Syscall[OutboxItem]):
+    """Try a dead letter again."""
+
+    call = "message.requeue"
+    capability = "message.send"
+    returns = OutboxItem
+    outbox_id: str
+
+
+class Traced(Record):
+    """Where an accepted message stands: its item, the events of its turn, and the replies.
+
+    `state`: `waiting`, `working`, `asking`, `answered`, `delivered`, `failed`, `rejected`.
+    """
+
+    state: str
+    sentence: str
+    item: InboxItem
+    events: tuple[Event, ...] = ()
+    replies: tuple[OutboxItem, ...] = ()
+
+
+class MessageTrace(Syscall[Traced]):
+    """Explain what became of an accepted message."""
+
+    call = "message.trace"
+    capability = "session.read"
+    returns = Traced
+    inbox_id: str
+
+
+class Approval(Record):
+    """A question that waits for a person."""
+
+    approval_id: str
+    session: str
+    agent: str
+    name: str
+    arguments: Json
+    question: str
+    asked: int
+    expires: int
+
+
+class ApprovalList(Syscall[tuple[Approval, ...]]):
+    """List the questions that wait for a person."""
+
+    call = "approval.list"
+    capability = "approval.read"
+    returns = tuple[Approval, ...]
+    session: str = ""
+
+
+class ApprovalAnswer(Syscall[Approval]):
+    """Answer a question; `session` lets the same tool with the same arguments pass for the rest of the session."""
+
+    call = "approval.answer"
+    capability = "approval.answer"
+    returns = Approval
+    approval_id: str
+    answer: Literal["allow", "deny"]
+    scope: Literal["once", "session"] = "once"
+    reason: str = ""
+
+
+# ---------------------------------------------------------------------------- values, blobs, kernel
+
+
+class KvGet(Syscall[str | None]):
+    """Return a value, or null."""
+
+    call = "kv.get"
+    capability = "kv.read"
+    returns = str | None
+    namespace: str
+    key: str
+
+
+class KvSet(Syscall[None]):
+    """Set a value; `ttl_s` seconds from now it is gone (0: never)."""
+
+    call = "kv.set"
+    capability = "kv.write"
+    returns = None
+    namespace: str
+    key: str
+    value: str
+    ttl_s: float = 0.0
+
+
+class KvDelete(Syscall[None]):
+    """Delete a value."""
+
+    call = "kv.delete"
+    capability = "kv.write"
+    returns = None
+    namespace: str
+    key: str
+
+
+class KvList(Syscall[dict[str, str]]):
+    """List values by key."""
+
+    call = "kv.list"
+    capability = "kv.read"
+    returns = dict[str, str]
+    namespace: str
+    prefix: str = ""
+
+
+class BlobGet(Syscall[str]):
+    """Return a blob's bytes from `offset`, as text with what is not UTF-8 replaced."""
+
+    call = "blob.get"
+    capability = "session.read"
+    returns = str
+    digest: str
+    offset: int = 0
+    limit: int = 16_000
+
+
+class BlobPut(Syscall[BlobRef]):
+    """Keep text as a blob."""
+
+    call = "blob.put"
+    capability = "session.dispatch"
+    returns = BlobRef
+    text: str
+    media_type: str = "text/plain"
+    name: str = ""
+
+
+class Status(Record):
+    """How the system is."""
+
+    version: str
+    ready: bool
+    accepting: bool
+    reason: str = ""
+    hint: str = ""
+    sessions_open: int = 0
+    turns: int = 0
+    extensions: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    damages: tuple[Damage, ...] = ()
+    dropped: dict[str, int] = {}
+    problems: tuple[str, ...] = ()
+    pid: int = 0
+    started: int = 0
+
+
+class KernelStatus(Syscall[Status]):
+    """Tell how the system is."""
+
+    call = "kernel.status"
+    capability = "kernel.read"
+    returns = Status
+
+
+class KernelShutdown(Syscall[None]):
+    """Stop: accept nothing more, let turns end for a while, close. What is open goes on at the next start."""
+
+    call = "kernel.shutdown"
+    capability = "admin"
+    returns = None
+
+
+# ---------------------------------------------------------------------------- the table
+
+Handler = Callable[[Principal, Any], Awaitable[Any]]
+
+
+def allowed(principal: Principal, capability: str) -> bool:
+    """Tell whether a principal has a capability; `session.*` stands for all that begin so."""
+    held = principal.capabilities
+    return "admin" in held or capability in held or f"{capability.partition('.')[0]}.*" in held
+
+
+class Syscalls:
+    """Find, check and carry out calls."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, tuple[type[Syscall[Any]], Handler]] = {}
+
+    def register(self, call: type[Syscall[R]], handler: Callable[[Principal, Any], Awaitable[R]]) -> None:
+        """Add a call. Raises `Conflict` when its name is taken."""
+        if call.call in self._handlers:
+            raise Conflict(f"The syscall {call.call} is registered twice.")
+        self._handlers[call.call] = (call, handler)
+
+    @property
+    def table(self) -> dict[str, type[Syscall[Any]]]:
+        """Return all calls by name."""
+        return {name: call for name, (call, _) in sorted(self._handlers.items())}
+
+    async def __call__(self, principal: Principal, call: Syscall[R]) -> R:
+        """Carry out a call. Raises `Denied` naming the capability that the caller lacks."""
+        if not allowed(principal, call.capability):
+            raise Denied(f"{principal.kind} {principal.id} may not call {call.call}.", f"It needs {call.capability!r}.")
+        if call.call not in self._handlers:
+            raise NotFound(f"There is no syscall {call.call}.", "Is the extension that brings it enabled?")
+        return await self._handlers[call.call][1](principal, call)
+
+    def decode(self, name: str, params: Any) -> Syscall[Any]:
+        """Make a call of what came over a wire. Raises `NotFound` or `Invalid`."""
+        if name not in self._handlers:
+            raise NotFound(f"There is no syscall {name}.")
+        try:
+            return msgspec.convert(params or {}, self._handlers[name][0])
+        except msgspec.ValidationError as error:
+            raise Invalid(f"The parameters of {name} do not fit: {error}.") from error

@@ -1,0 +1,1 @@
+"""Stand-ins at the kernel's seams, for tests of extensions."""

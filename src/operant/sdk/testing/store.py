@@ -1,0 +1,348 @@
+"""A store in memory that holds the contract of `Store`, for tests that are not about storage."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from operant.kernel.errors import Conflict, NotFound, StoreStopped
+from operant.kernel.ports import (
+    Accept,
+    Append,
+    Clock,
+    Decline,
+    Erase,
+    Hand,
+    Head,
+    Health,
+    Operation,
+    Postpone,
+    PutValue,
+    Snapshot,
+)
+from operant.kernel.records import (
+    BlobRef,
+    Damage,
+    Event,
+    Hit,
+    InboxItem,
+    MessageDelivered,
+    MessageFailed,
+    MessageQueued,
+    MessageReceived,
+    ModelFailed,
+    ModelReplied,
+    OutboxItem,
+    SessionChanged,
+    SessionInfo,
+    SessionOpened,
+    Usage,
+    UsageRow,
+)
+
+_replace = msgspec.structs.replace
+
+
+class MemoryStore:
+    """Keep everything in dictionaries; `stopped` is a reason to refuse every write."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._events: dict[str, list[Event]] = {}
+        self._info: dict[str, SessionInfo] = {}
+        self._open: set[str] = set()
+        self._inbox: dict[str, InboxItem] = {}
+        self._outbox: dict[str, OutboxItem] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._values: dict[tuple[str, str], tuple[bytes, int]] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._usage: dict[tuple[str, ...], UsageRow] = {}
+        self._again = asyncio.Event()
+        self.stopped = ""
+
+    # ------------------------------------------------------------------ writing
+
+    def submit(self, *operations: Operation) -> asyncio.Future[None]:
+        """Start a write."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            self._check(operations)
+            for operation in operations:
+                self._carry_out(operation)
+        except (Conflict, StoreStopped) as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+        return future
+
+    async def write(self, *operations: Operation) -> None:
+        """Carry out all operations or none."""
+        await self.submit(*operations)
+
+    def resume(self) -> None:
+        """Accept again."""
+        self.stopped = ""
+        self._again.set()
+
+    def _check(self, operations: Sequence[Operation]) -> None:
+        if self.stopped:
+            self._again.clear()
+            raise StoreStopped(self.stopped)
+        ends: dict[str, int] = {}
+        for operation in operations:
+            if isinstance(operation, Accept):
+                item, where = operation.item, operation.item.address
+                if item.id in self._inbox or (
+                    item.external_id and self._find(where.channel, where.account, item.external_id)
+                ):
+                    raise Conflict(f"The message {item.external_id or item.id} was accepted before.")
+            elif isinstance(operation, Append):
+                for event in operation.events:
+                    end = ends.get(event.session, len(self._events.get(event.session, ())))
+                    if event.seq != end + 1:
+                        raise Conflict(f"{event.session} ends at {end}, not before {event.seq}.")
+                    ends[event.session] = event.seq
+
+    def _carry_out(self, operation: Operation) -> None:
+        match operation:
+            case Append():
+                for event in operation.events:
+                    self._events.setdefault(event.session, []).append(event)
+                    self._project(operation, event)
+            case Accept(item=item):
+                self._inbox[item.id] = item
+            case Decline():
+                found = self._inbox[operation.inbox_id]
+                self._inbox[found.id] = _replace(found, state="rejected", reason=operation.reason)
+            case Hand():
+                letter = self._outbox[operation.outbox_id]
+                self._outbox[letter.id] = _replace(letter, state="handed", attempts=operation.attempts)
+            case Postpone():
+                letter = self._outbox[operation.outbox_id]
+                expires = letter.expires if operation.expires is None else operation.expires
+                self._outbox[letter.id] = _replace(
+                    letter,
+                    state="waiting",
+                    next_at=operation.next_at,
+                    attempts=operation.attempts,
+                    error=operation.error,
+                    expires=expires,
+                )
+            case Snapshot():
+                self._snapshots[operation.session] = operation
+            case PutValue(value=None):
+                self._values.pop((operation.namespace, operation.key), None)
+            case PutValue(value=value) if value is not None:
+                self._values[operation.namespace, operation.key] = (value, operation.expires)
+            case Erase(session=key):
+                self._erase(key)
+            case _:
+                return
+
+    def _project(self, append: Append, event: Event) -> None:
+        key, body = event.session, event.body
+        if key not in self._info:
+            self._info[key] = SessionInfo(key=key, agent=append.agent, created=event.at)
+        info = _replace(self._info[key], updated=event.at, events=event.seq)
+        match body:
+            case SessionOpened():
+                info = _replace(
+                    info,
+                    agent=body.agent,
+                    channel=body.channel,
+                    chat=body.chat,
+                    thread=body.thread,
+                    title=body.title,
+                    parent=body.parent,
+                )
+            case SessionChanged():
+                info = _changed(info, body)
+            case MessageReceived() if body.inbox_id in self._inbox and not append.copied:
+                item = self._inbox[body.inbox_id]
+                self._inbox[item.id] = _replace(item, state="received", seq=event.seq)
+            case MessageQueued() if not append.copied:
+                self._outbox[body.outbox_id] = OutboxItem(
+                    id=body.outbox_id,
+                    session=key,
+                    parts=body.parts,
+                    address=body.address,
+                    queued=event.at,
+                    reply_to=body.reply_to,
+                    expires=body.expires,
+                )
+            case MessageDelivered() if body.outbox_id in self._outbox:
+                letter = self._outbox[body.outbox_id]
+                self._outbox[letter.id] = _replace(letter, state="delivered", platform_id=body.platform_id)
+            case MessageFailed() if body.outbox_id in self._outbox:
+                letter = self._outbox[body.outbox_id]
+                self._outbox[letter.id] = _replace(letter, state="dead", error=body.error, attempts=body.attempts)
+            case ModelReplied() | ModelFailed() if not append.copied:
+                info = _replace(info, usage=info.usage + body.usage)
+                self._count(append, event, body)
+            case _:
+                pass
+        if event.type in {"turn.started", "turn.ended"} and not append.copied:
+            (self._open.add if event.type == "turn.started" else self._open.discard)(key)
+        self._info[key] = info
+
+    def _count(self, append: Append, event: Event, body: ModelReplied | ModelFailed) -> None:
+        day = _day(event.at)
+        key = (day, event.session, append.agent, append.user, body.model, append.purse)
+        before = self._usage[key].usage if key in self._usage else Usage()
+        self._usage[key] = UsageRow(
+            day=day,
+            session=event.session,
+            agent=append.agent,
+            user=append.user,
+            model=body.model,
+            purse=append.purse,
+            usage=before + body.usage,
+        )
+
+    def _erase(self, key: str) -> None:
+        self._events.pop(key, None)
+        self._info.pop(key, None)
+        self._snapshots.pop(key, None)
+        self._open.discard(key)
+        self._inbox = {one.id: one for one in self._inbox.values() if one.session != key}
+        self._outbox = {one.id: one for one in self._outbox.values() if one.session != key}
+
+    # ------------------------------------------------------------------ reading
+
+    async def head(self, session: str) -> Head | None:
+        """Return where a session ends."""
+        if session not in self._info:
+            return None
+        return Head(info=self._shown(session), seq=len(self._events[session]), snapshot=self._snapshots.get(session))
+
+    async def events(self, session: str, after: int = 0, limit: int = 0) -> Sequence[Event]:
+        """Return events in order."""
+        found = self._events.get(session, [])[after:]
+        return found[:limit] if limit else list(found)
+
+    async def sessions(
+        self, *, limit: int = 50, before: int = 0, archived: bool = False, agent: str = ""
+    ) -> Sequence[SessionInfo]:
+        """List sessions, the last changed first."""
+        found = [self._shown(key) for key in self._info]
+        kept = [
+            one
+            for one in found
+            if (one.state == "archived") == archived
+            and (not agent or one.agent == agent)
+            and (not before or one.updated < before)
+        ]
+        return sorted(kept, key=lambda one: -one.updated)[:limit]
+
+    async def unfinished(self) -> Sequence[str]:
+        """List sessions with work to do."""
+        waiting = {one.session for one in self._inbox.values() if one.state == "waiting"}
+        return sorted(self._open | waiting)
+
+    async def accepted(self, channel: str, account: str, external_id: str) -> InboxItem | None:
+        """Find an accepted message."""
+        return self._find(channel, account, external_id)
+
+    async def inbox(self, session: str) -> Sequence[InboxItem]:
+        """List waiting items."""
+        return [one for one in self._inbox.values() if one.session == session and one.state == "waiting"]
+
+    async def inbox_item(self, inbox_id: str) -> InboxItem | None:
+        """Return one inbox item."""
+        return self._inbox.get(inbox_id)
+
+    async def outbox(
+        self, *, states: tuple[str, ...] = ("waiting", "handed"), session: str = "", limit: int = 0
+    ) -> Sequence[OutboxItem]:
+        """List outbox items."""
+        found = [
+            one for one in self._outbox.values() if one.state in states and (not session or one.session == session)
+        ]
+        return found[:limit] if limit else found
+
+    async def outbox_item(self, outbox_id: str) -> OutboxItem | None:
+        """Return one outbox item."""
+        return self._outbox.get(outbox_id)
+
+    async def search(self, query: str, *, session: str = "", limit: int = 20) -> Sequence[Hit]:
+        """Find events that have any of the words."""
+        words = query.casefold().split()
+        hits: list[Hit] = []
+        for key, events in self._events.items():
+            if session and key != session:
+                continue
+            for event in events:
+                text = msgspec.json.encode(event.body).decode()
+                if any(word in text.casefold() for word in words):
+                    hits.append(Hit(session=key, seq=event.seq, at=event.at, type=event.type, text=text))
+        return hits[:limit]
+
+    async def usage(self, since_day: str = "") -> Sequence[UsageRow]:
+        """Return usage from a day on."""
+        return [row for row in self._usage.values() if row.day >= since_day]
+
+    async def value(self, namespace: str, key: str) -> bytes | None:
+        """Return a value that has not expired."""
+        value, expires = self._values.get((namespace, key), (None, 0))
+        return None if expires and expires <= self._clock.now() else value
+
+    async def values(self, namespace: str, prefix: str = "") -> Sequence[tuple[str, bytes]]:
+        """List values by key."""
+        keys = sorted(key for space, key in self._values if space == namespace and key.startswith(prefix))
+        found = [(key, await self.value(namespace, key)) for key in keys]
+        return [(key, value) for key, value in found if value is not None]
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream", name: str = "") -> BlobRef:
+        """Keep bytes."""
+        digest = hashlib.sha256(data).hexdigest()
+        self._blobs[digest] = data
+        return BlobRef(digest=digest, size=len(data), media_type=media_type, name=name)
+
+    async def get_blob(self, digest: str, offset: int = 0, limit: int = 0) -> bytes:
+        """Return bytes."""
+        if digest not in self._blobs:
+            raise NotFound(f"There is no blob {digest[:12]}.")
+        data = self._blobs[digest][offset:]
+        return data[:limit] if limit else data
+
+    async def damages(self) -> Sequence[Damage]:
+        """List no damage: memory has none."""
+        return []
+
+    @property
+    def health(self) -> Health:
+        """Tell whether writes are accepted."""
+        return Health(accepting=not self.stopped, reason=self.stopped)
+
+    async def recovered(self) -> None:
+        """Return when writes are accepted again."""
+        self._again.clear()
+        await self._again.wait()
+
+    def _find(self, channel: str, account: str, external_id: str) -> InboxItem | None:
+        for one in self._inbox.values():
+            if (one.address.channel, one.address.account, one.external_id) == (channel, account, external_id):
+                return one
+        return None
+
+    def _shown(self, key: str) -> SessionInfo:
+        info = self._info[key]
+        return _replace(info, state="open") if info.state == "idle" and key in self._open else info
+
+
+def _changed(info: SessionInfo, body: SessionChanged) -> SessionInfo:
+    if body.title is not None:
+        info = _replace(info, title=body.title)
+    if body.model is not None:
+        info = _replace(info, model=body.model)
+    if body.archived is not None:
+        info = _replace(info, state="archived" if body.archived else "idle")
+    return info
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at / 1_000_000, UTC).strftime("%Y-%m-%d")
