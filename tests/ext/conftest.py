@@ -9,32 +9,17 @@ from typing import Any
 import pytest
 
 from operant.sdk import Ask, Point, Price, Record, Reject, Syscall
+from operant.sdk.testing.fakes import ManualClock
 
-
-class HandClock:
-    """A clock that stands still until a test moves it; it starts on Friday, 20 November 2026, 20:34 UTC."""
-
-    def __init__(self) -> None:
-        self.at = 1_795_206_840_000_000
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at / 1_000_000
-
-    async def sleep(self, seconds: float) -> None:
-        self.pass_by(seconds)
-
-    def pass_by(self, seconds: float) -> None:
-        self.at += int(seconds * 1_000_000)
+START = 1_795_206_840_000_000
+"""Friday, 20 November 2026, 20:34 UTC."""
 
 
 class PolicyHost:
     """As much of a `Host` as policies use."""
 
     def __init__(self) -> None:
-        self.clock = HandClock()
+        self.clock = ManualClock(START)
         self.prices: dict[str, Price] = {}
         self.answers: dict[type, Callable[[Any], Awaitable[Any]]] = {}
         self.made: list[Syscall[Any]] = []

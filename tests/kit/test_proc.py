@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from operant.kit import proc
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -166,7 +167,7 @@ async def test_a_fork_bomb_ends_with_its_command(tmp_path: Path) -> None:
 async def test_cancelling_kills_the_tree_within_a_second(tmp_path: Path) -> None:
     heard = Heard()
     stubborn = "trap '' TERM; sleep 60; sleep 60"
-    command = f"setsid sh -c \"{stubborn}\" & echo $$ $!; echo ready; {stubborn}"
+    command = f'setsid sh -c "{stubborn}" & echo $$ $!; echo ready; {stubborn}'
     async with asyncio.TaskGroup() as group:
         task = group.create_task(sh(command, tmp_path, on_output=heard))
         await heard.ready.wait()
@@ -293,9 +294,7 @@ async def test_the_spool_has_no_name_that_could_be_guessed(tmp_path: Path, monke
     """D10: nothing stands in the temporary directory, neither before nor after."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     limits = proc.Limits(memory_bytes=10)
-    finished = await proc.run(
-        ["/bin/sh", "-c", "yes | head -c 5000"], cwd="/", env=ENV, timeout_s=5, limits=limits
-    )
+    finished = await proc.run(["/bin/sh", "-c", "yes | head -c 5000"], cwd="/", env=ENV, timeout_s=5, limits=limits)
     assert list(tmp_path.iterdir()) == []
     assert len(finished.output.whole()) == 5000
     finished.output.close()

@@ -6,14 +6,15 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from operant.app.config import AgentSettings, Config, overlay
 from operant.app.home import Home
-from operant.kernel.errors import Conflict, Invalid, NotFound, OperantError
+from operant.kernel.errors import Conflict, Invalid, NotFound, Unavailable
 from operant.kernel.ports import Clock
 from operant.kernel.records import Agent, Limits, Permissions, Record
 from operant.kit.frontmatter import Matter, read_matter
@@ -106,7 +107,7 @@ class AgentFiles:
 
     def _read(self, name: str, paths: Sequence[Path], known: _Known) -> None:
         try:
-            texts = [_text(path) for path in paths]
+            texts = [_text(path, follow=place < 2) for place, path in enumerate(paths)]
             known.agent = self._agent(name, read_matter(texts[1]), texts)
             known.problem = None
         except (YamlError, Invalid) as error:
@@ -164,7 +165,7 @@ def create_agent(home: Home, name: str, *, description: str = "", models: Sequen
         from operant.kit.yaml import write_yaml
 
         text = f"---\n{write_yaml(given)}---\nYour name is {name}.\n"
-    with _disk_errors(home):
+    with _told(home):
         home.add_agent(name, text)
 
 
@@ -174,40 +175,37 @@ def remove_agent(home: Home, name: str, now: int) -> Path:
     if not NAME.fullmatch(name) or not directory.is_dir():
         raise NotFound(f"There is no agent {name!r}.", "See: operant agent list.")
     trash = home.agents / ".trash"
-    with _disk_errors(home):
+    with _told(home):
         trash.mkdir(mode=0o700, exist_ok=True)
         return directory.rename(trash / f"{name}-{now}")
 
 
-class _disk_errors:
+@contextmanager
+def _told(home: Home) -> Generator[None]:
     """Say in words what the disk did not let us do."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise OperantError(f"{self._home.agents} cannot be changed: {error}.") from error
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"{home.agents} cannot be changed: {error}.") from error
 
 
 def _fingerprint(path: Path) -> Print:
     try:
-        found = path.lstat()
+        found = path.stat()
     except OSError:
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, *, follow: bool) -> str:
     """Read a plain file; what is missing or empty is an empty text. Raises `Invalid`.
 
-    The workspace is the agent's to write in: a link or a pipe there must not bring other files into its prompt.
+    `follow` a link only where the agent cannot put one: in its workspace a link must not bring other files into its
+    prompt.
     """
+    no_link = 0 if follow else getattr(os, "O_NOFOLLOW", 0)
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, os.O_RDONLY | no_link | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         return ""
     except OSError as error:

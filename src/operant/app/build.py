@@ -27,6 +27,7 @@ from operant.kit.faults import read_faults
 from operant.kit.ids import SystemIds
 from operant.kit.logs import JsonLog
 from operant.kit.secret import Secret
+from operant.sdk.door import open_door
 from operant.sdk.extension import Extension
 
 DRAIN_S = 10.0
@@ -117,6 +118,7 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         residence = await stack.enter_async_context(Residence())
         hosts = await _set_up(home, plan, assembly, residence)
         kernel = Kernel(assembly.need_store(), clock, ids, agents, faults=faults, version=__version__)
+        open_door(kernel)
         await _hand_over(kernel, hosts, residence)
         assembly.kernel = kernel
         system = System(home=home, config=config, agents=agents, kernel=kernel, residence=residence)
@@ -127,7 +129,6 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         for problem in system.problems():
             _log.warning("%s", problem)
         yield system
-        await kernel.drain(DRAIN_S)
 
 
 async def _set_up(

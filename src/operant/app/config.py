@@ -160,9 +160,10 @@ def load_config(home: Path, env: Mapping[str, str], extensions: Sequence[Extensi
         raise Invalid(f"{FILE}:{error.line}: {error.sentence}.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{path} cannot be read: {error}.") from error
-    if document.data is not None and not isinstance(document.data, dict):
+    data: Any = document.data
+    if data is not None and not isinstance(data, dict):
         raise Invalid(f"{FILE}:1: expected keys and values, such as `defaults:`.")
-    raw = _Raw(cast("dict[str, Any]", document.data or {}), document)
+    raw = _Raw(data or {}, document)
     raw.take_environment(env)
     return _Loading(raw, env, extensions).config()
 
@@ -193,8 +194,8 @@ def describe(extensions: Sequence[Extension] = ()) -> list[Row]:
 class _Raw:
     """The data of the file with the environment's over it, and where each value is from."""
 
-    def __init__(self, data: dict[str, Any], document: Document) -> None:
-        self.data = data
+    def __init__(self, data: Any, document: Document) -> None:
+        self.data: dict[str, Any] = data
         self.texts: dict[KeyPath, str] = {}
         self.faults: list[str] = []
         self._document = document

@@ -1,4 +1,9 @@
-"""The socket of a running system: syscalls as JSON-RPC, events and deltas as notifications."""
+"""The socket of a running system: syscalls as JSON-RPC, events and deltas as notifications.
+
+A request is `{"jsonrpc": "2.0", "id": 1, "method": "session.get", "params": {...}}` on one line.
+`kernel.events` opens a subscription under the id of its request: notifications `event` and `delta` follow until
+`cancel` names that id.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from operant.app.build import Options, System, running
+from operant.app.build import DRAIN_S, Options, System, running
 from operant.app.home import Home
-from operant.kernel.errors import Invalid, OperantError, Unavailable
+from operant.kernel.errors import Broken, Invalid, NotFound, OperantError, Unavailable
 from operant.kernel.kernel import Kernel
 from operant.kernel.records import OWNER, Event, Record
 from operant.kit.endpoint import greeting, listen, same_user
@@ -60,6 +65,9 @@ async def hosted(home: Home, chosen: Options) -> AsyncGenerator[System]:
     """Run a system and let the other programs of this user use it while the context is open."""
     async with running(home, chosen) as system, _serving(home, system.kernel):
         yield system
+        left = await system.kernel.drain(DRAIN_S)
+        if left:
+            _log.warning("%d turns did not end in %g s; they go on at the next start", left, DRAIN_S)
 
 
 @asynccontextmanager
@@ -74,7 +82,7 @@ async def _serving(home: Home, kernel: Kernel) -> AsyncGenerator[None]:
     try:
         async with asyncio.TaskGroup() as group:
             desk = Desk(kernel, group, hello)
-            server = await asyncio.start_unix_server(desk.welcome, sock=listening, limit=LONGEST)
+            server = await asyncio.start_server(desk.welcome, sock=listening, limit=LONGEST)
             try:
                 yield
             finally:
@@ -92,9 +100,13 @@ class Desk:
         self._group = group
         self._hello = hello
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a connection of a process of this user; others are hung up on."""
+        if self._closed:  # it was accepted in the moment of closing
+            writer.close()
+            return
         connection: socket.socket = writer.get_extra_info("socket")
         if not self._hello and not same_user(connection):
             _log.warning("a process of another user was refused")
@@ -106,6 +118,7 @@ class Desk:
 
     def close(self) -> None:
         """Hang up on everybody."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
 
@@ -113,19 +126,17 @@ class Desk:
         try:
             if self._hello and await reader.readline() != self._hello:
                 return
-            await Conversation(self._kernel, reader, writer).run()
+            await Line(self._kernel, reader, writer).run()
         except* (OSError, TimeoutError) as lost:
             _log.info("a connection was lost: %s", lost.exceptions[0])
         finally:
             writer.close()
 
 
-class Conversation:
+class Line:
     """One connection: its requests run side by side, its answers go out whole."""
 
-    def __init__(
-        self, kernel: Kernel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, kernel: Kernel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._kernel = kernel
         self._reader = reader
         self._writer = writer
@@ -180,23 +191,27 @@ class Conversation:
             await self._send(Result(id=request.id, result=task is not None))
 
     async def _handle(self, request: Request) -> None:
+        work = self._follow(request) if request.method == FOLLOW else self._call(request)
         try:
-            if request.method == FOLLOW:
-                await self._follow(request)
-            else:
-                await self._call(request)
-        except OperantError as error:
-            await self._fail(request.id, OURS, error)
+            # What goes wrong comes back as a value: a fault of ours ends one request, not the process.
+            (fault,) = await asyncio.gather(work, return_exceptions=True)
         finally:
             if request.id is not None:
                 self._open.pop(request.id, None)
+        if isinstance(fault, OSError | TimeoutError):
+            raise fault
+        if isinstance(fault, OperantError):
+            await self._fail(request.id, OURS, fault)
+        elif fault is not None:
+            _log.error("%s failed", request.method, exc_info=fault)
+            await self._fail(request.id, OURS, Broken(f"{request.method} failed with {type(fault).__name__}."))
 
     async def _call(self, request: Request) -> None:
-        if request.method not in self._kernel.syscalls.table:
-            error = self._kernel.syscalls.unknown(request.method)
+        try:
+            call = self._kernel.syscalls.decode(request.method, request.params)
+        except NotFound as error:
             await self._fail(request.id, METHOD_NOT_FOUND, error)
             return
-        call = self._kernel.syscalls.decode(request.method, request.params)
         await self._send(Result(id=request.id, result=await self._kernel.call(OWNER, call)))
 
     async def _follow(self, request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,12 @@ from operant.kit.lock import FileLock, Taken
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
+
+
+class Occupied(Conflict):
+    """Report that a system runs on this home already."""
+
+    code = "occupied"
 
 
 class Holder(Record):
@@ -97,8 +103,8 @@ class Home:
                 file.chmod(PRIVATE_FILE)
 
     @contextmanager
-    def lock(self, now: Callable[[], int]) -> Iterator[None]:
-        """Be the only system on this home while the context is open. Raises `Conflict` naming who is."""
+    def lock(self, now: Callable[[], int]) -> Generator[None]:
+        """Be the only system on this home while the context is open. Raises `Occupied` naming who is."""
         try:
             make_directory(self.path)
             make_directory(self.lock_file.parent)
@@ -107,7 +113,7 @@ class Home:
         except Taken as taken:
             holder = _read_holder(taken.holder)
             who = f"process {holder.pid}" if holder.pid else "another process"
-            raise Conflict(
+            raise Occupied(
                 f"A system already runs on {self.path}: {who}.", "Stop it first, or set another OPERANT_HOME."
             ) from taken
         except OSError as error:

@@ -80,7 +80,7 @@ class ExtensionHost:
 
     @property
     def kept(self) -> Store:
-        """Return the store."""
+        """Return the store, to read from. Raises `Missing`."""
         return self._assembly.need_store()
 
     def store(self, store: Store) -> None:

@@ -1,4 +1,4 @@
-# shape: table
+# shape: table of texts
 """The files that a new home starts with."""
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 from operant.cli.inert import exposed, one_line
 from operant.kernel.records import Json, Outcome
@@ -24,7 +25,7 @@ def parsed(arguments: str) -> Json:
         data = json.loads(arguments or "{}")
     except ValueError:
         return {"": arguments}
-    return data if isinstance(data, dict) else {"": arguments}
+    return cast("Json", data) if isinstance(data, dict) else {"": arguments}
 
 
 def short(arguments: Json, width: int = _SHORT) -> str:

@@ -6,12 +6,13 @@ import importlib
 import os
 import sys
 from types import TracebackType
+from typing import cast
 
 import click
 
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Talk": {
-        "chat": ("chat.command", "Talk in the terminal; without a terminal, a line in and a line out."),
+        "chat": ("chat.command", "Talk in the terminal, or line by line in a pipe."),
         "run": ("run", "Ask once and print the answer."),
         "session": ("session", "List, show, stop, search, copy and erase conversations."),
         "approval": ("approval", "See and answer what waits for your yes or no."),
@@ -108,10 +109,8 @@ def carry_out(words: list[str]) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
-    except ExceptionGroup as group:
-        return _say_error(_innermost(group), debug)
     except _known_errors() as error:
-        return _say_error(error, debug)
+        return _say_error(_innermost(error), debug)
     return code if isinstance(code, int) else 0
 
 
@@ -119,13 +118,17 @@ def _known_errors() -> tuple[type[Exception], ...]:
     """Return the errors that say what to do; called only once something has been raised."""
     from operant.kernel.errors import OperantError
 
-    return (OperantError,)
+    return (OperantError, ExceptionGroup)
 
 
-def _innermost(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
-        group = group.exceptions[0]
-    return group
+def _innermost(error: BaseException) -> BaseException:
+    """Take a lone error out of the groups that task groups put around it."""
+    while isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inside) != 1:
+            break
+        error = inside[0]
+    return cast("BaseException", error)
 
 
 def _say_error(error: BaseException, debug: bool) -> int:

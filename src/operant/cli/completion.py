@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import PurePath
 
 import click
 from click.shell_completion import get_completion_class
@@ -20,7 +21,7 @@ _HOW = {
 @click.argument("shell", type=click.Choice(list(_HOW)), required=False)
 def command(shell: str | None) -> None:
     """Print the script, for the shell in use when none is named."""
-    name = shell or os.path.basename(os.environ.get("SHELL", "bash"))
+    name = shell or PurePath(os.environ.get("SHELL", "bash")).name
     kind = get_completion_class(name)
     if kind is None:
         raise click.UsageError(f"There is no completion for {name!r}; there is for {', '.join(_HOW)}.")

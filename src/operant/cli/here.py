@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
+    from operant.app.connect import Link
     from operant.app.home import Home
     from operant.kernel.syscalls import Syscall
-    from operant.sdk.client import Client
 
 R = TypeVar("R")
 
@@ -22,23 +22,29 @@ def home() -> Home:
 
 
 def call(request: Syscall[R]) -> R:
-    """Make a syscall: through the socket without an event loop when a daemon runs, else in this process."""
-    from operant.app.connect import outcome
+    """Make a syscall: through the socket without an event loop when a system runs, else in this process."""
+    import msgspec
 
-    return outcome(home(), request)
+    from operant.app.ask import ask
+
+    answer = ask(home().socket, request.call, msgspec.to_builtins(request))
+    if answer is not None:
+        return cast("R", msgspec.convert(answer["result"], type(request).returns))
+    return with_link(lambda link: link.call(request), work=False)
 
 
-def with_client(work: Callable[[Client], Awaitable[R]]) -> R:
-    """Do several things with one connection."""
+def with_link(do: Callable[[Link], Awaitable[R]], *, work: bool = True) -> R:
+    """Do something over one connection; with `work`, a system in this process also takes up what is unfinished."""
     import asyncio
 
+    from operant.app.build import options
     from operant.app.connect import connect
 
     async def connected() -> R:
-        client = await connect(home())
+        link = await connect(home(), options(work=work))
         try:
-            return await work(client)
+            return await do(link)
         finally:
-            await client.close()
+            await link.close()
 
     return asyncio.run(connected())

@@ -12,7 +12,9 @@ _SEQUENCE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Marks that turn the direction of writing, and tags that nobody sees: they make words look like other words.
 _DECEITFUL = re.compile("[\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-_UNSEEN = re.compile("[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2065\u3164\ufe00-\ufe0f\ufeff\uffa0]")
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2065\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
 
 
 def inert(text: str) -> str:

@@ -69,5 +69,3 @@ def list_values(prefix: str, namespace: str, as_json: bool) -> None:
         print_json(values)
         return
     print_table(("key", "value"), list(values.items()), f"There are no values in {namespace!r}.")
-
-

@@ -78,10 +78,10 @@ def _say(line: str, as_json: bool) -> None:
 def _readable(data: dict[str, Any]) -> str:
     """Say an entry in one line, and its traceback below it."""
     level = str(data.get("level", "")).upper()
-    at = data.get("at", data.get("time", ""))
-    when = figures.moment(at) if isinstance(at, int) else str(at)
-    words = inert(str(data.get("message", data.get("msg", ""))))
-    trace = inert(str(data.get("trace", data.get("exc_info", data.get("exception", ""))) or "")).rstrip()
-    name = inert(str(data.get("logger", data.get("name", ""))))
+    at = data.get("at")
+    when = figures.moment(at) if isinstance(at, int) else ""
+    words = inert(str(data.get("message", "")))
+    trace = inert(str(data.get("traceback", ""))).rstrip()
     shown = coloured(f"{level:<7}", _COLOURS[level]) if level in _COLOURS else f"{level:<7}"
-    return f"{dim(when)} {shown} {dim(name)} {words}" + (f"\n{trace}" if trace else "")
+    line = f"{dim(when)} {shown} {dim(inert(str(data.get('part', ''))))} {words}"
+    return f"{line}\n{trace}" if trace else line

@@ -17,13 +17,13 @@ def command() -> None:
     """Hold the commands about messages."""
 
 
-@command.command("list", help="List the dead letters; --waiting lists what is on its way.")
-@click.option("--waiting", is_flag=True, help="What is on its way.")
+@command.command("list", help="List the dead letters, or what is on its way.")
+@click.option("--dead/--waiting", default=True, help="What was given up, or what is on its way.")
 @click.option("--session", default="", help="Only of this session.")
 @json_option
-def list_messages(waiting: bool, session: str, as_json: bool) -> None:
+def list_messages(dead: bool, session: str, as_json: bool) -> None:
     """Print messages."""
-    items = call(MessageList(dead=not waiting, session=session))
+    items = call(MessageList(dead=dead, session=session))
     if as_json:
         print_json(items)
         return
@@ -40,7 +40,7 @@ def list_messages(waiting: bool, session: str, as_json: bool) -> None:
         for one in items
     ]
     heads = ("message", "to", "queued", "attempts", "error", "text")
-    print_table(heads, rows, "Nothing is on its way." if waiting else "There are no dead letters.")
+    print_table(heads, rows, "There are no dead letters." if dead else "Nothing is on its way.")
 
 
 @command.command("requeue", help="Try a dead letter again.")

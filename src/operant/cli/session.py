@@ -45,7 +45,15 @@ def list_sessions(limit: int, archived: bool, agent: str, as_json: bool) -> None
         return
     now = SystemClock().now()
     rows = [
-        (one.key, one.state, one.agent, figures.ago(one.updated, now), str(one.events), figures.used(one.usage), one.title)
+        (
+            one.key,
+            one.state,
+            one.agent,
+            figures.ago(one.updated, now),
+            str(one.events),
+            figures.used(one.usage),
+            one.title,
+        )
         for one in sessions
     ]
     heads = ("session", "state", "agent", "changed", "events", "used", "title")
@@ -152,7 +160,9 @@ def archive(session: str, undo: bool, as_json: bool) -> None:
 def fork(session: str, upto: int, title: str, as_json: bool) -> None:
     """Copy a session."""
     info = call(SessionFork(session=session, upto=upto, title=title))
-    print_json(info) if as_json else say(f"{info.key}: {info.events} events. Go there: operant chat --session {info.key}")
+    print_json(info) if as_json else say(
+        f"{info.key}: {info.events} events. Go there: operant chat --session {info.key}"
+    )
 
 
 @command.command("search", help="Find events by words.")

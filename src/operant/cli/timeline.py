@@ -279,7 +279,12 @@ def total(turns: Sequence[TurnTold]) -> str:
     usage = sum((turn.usage for turn in turns), Usage())
     took, model, tool = (sum(getattr(turn, name) for turn in turns) for name in ("took_ms", "model_ms", "tool_ms"))
     asked = sum(turn.asked_ms for turn in turns)
-    parts = [("model", model), ("tools", tool), ("waiting for you", asked), ("rest", max(took - model - tool - asked, 0))]
+    parts = [
+        ("model", model),
+        ("tools", tool),
+        ("waiting for you", asked),
+        ("rest", max(took - model - tool - asked, 0)),
+    ]
     shares = " · ".join(f"{name} {100 * part / took:.0f} %" for name, part in parts if took and part / took >= 0.005)
     turns_word = "turn" if len(turns) == 1 else "turns"
     return f"{len(turns)} {turns_word} · {figures.seconds(took / 1_000)} · {figures.used(usage)}" + (
@@ -291,7 +296,9 @@ def _head(turn: TurnTold) -> str:
     steps = f"{turn.steps} step{'' if turn.steps == 1 else 's'}"
     good = turn.reason in ("done", "open")
     reason = coloured(turn.reason, "green" if good else "red")
-    facts = f"{figures.moment(turn.began)} · {figures.seconds(turn.took_ms / 1_000)} · {steps} · {figures.used(turn.usage)}"
+    facts = (
+        f"{figures.moment(turn.began)} · {figures.seconds(turn.took_ms / 1_000)} · {steps} · {figures.used(turn.usage)}"
+    )
     trigger = "" if turn.trigger == "message" else f" ({turn.trigger})"
     return f"{strong(f'turn {turn.number}')}{trigger}  {reason}  {dim(facts)}"
 

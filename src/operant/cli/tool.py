@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import click
 
@@ -45,7 +46,7 @@ def run(ctx: click.Context, name: str, arguments: str, agent: str, session: str,
         raise click.UsageError(f"The arguments are not JSON: {error}.") from error
     if not isinstance(parsed, dict):
         raise click.UsageError('The arguments must be an object, such as {"path": "notes.md"}.')
-    result = call(ToolInvoke(name=name, arguments=parsed, agent=agent, session=session))
+    result = call(ToolInvoke(name=name, arguments=cast("dict[str, Any]", parsed), agent=agent, session=session))
     if as_json:
         print_json(result)
     else:

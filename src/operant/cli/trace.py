@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from operant.cli import figures
-from operant.cli.here import with_client
+from operant.cli.here import with_link
 from operant.cli.inert import one_line
 from operant.cli.output import json_option, print_json, say, say_text, strong
 from operant.cli.timeline import Break, TurnTold, draw, tell, total
@@ -31,7 +31,7 @@ def command(session: str, inbox_id: str, count: int, as_json: bool) -> None:
     if inbox_id:
         _show_message(inbox_id, as_json)
         return
-    info, turns = with_client(lambda client: _told(client, session))
+    info, turns = with_link(lambda client: _told(client, session), work=False)
     turns = turns[-count:] if count else turns
     if as_json:
         print_json({"session": info, "turns": turns})
@@ -79,13 +79,15 @@ def first_difference(old: bytes, new: bytes) -> int:
 
 
 def _show_message(inbox_id: str, as_json: bool) -> None:
-    traced = with_client(lambda client: _ask(client, inbox_id))
+    traced = with_link(lambda client: _ask(client, inbox_id), work=False)
     if as_json:
         print_json(traced)
         return
     item = traced.item
     say(f"{strong(traced.state)}  {one_line(traced.sentence, 200)}")
-    say(f"  accepted {figures.moment(item.accepted)} from {one_line(item.author or 'somebody', 60)} in {one_line(item.session, 80)}")
+    say(
+        f"  accepted {figures.moment(item.accepted)} from {one_line(item.author or 'somebody', 60)} in {one_line(item.session, 80)}"
+    )
     say_text(f"  {one_line(text_of(item.parts), 100)}")
     _say_replies(traced)
     for line in draw(_turns(traced), shutil.get_terminal_size((120, 24)).columns):

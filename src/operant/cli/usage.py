@@ -27,7 +27,16 @@ def command(span: str, as_json: bool) -> None:
         print_json({"range": span, "total": _total(rows), "rows": rows})
         return
     table = [
-        (day, model, purse, str(usage.calls), figures.tokens(usage.input), figures.share(usage), figures.tokens(usage.output), figures.money(usage.usd))
+        (
+            day,
+            model,
+            purse,
+            str(usage.calls),
+            figures.tokens(usage.input),
+            figures.share(usage),
+            figures.tokens(usage.output),
+            figures.money(usage.usd),
+        )
         for (day, model, purse), usage in _grouped(rows)
     ]
     heads = ("day", "model", "purse", "calls", "in", "of it", "out", "cost")

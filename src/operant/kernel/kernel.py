@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import msgspec
 
-from operant.kernel.calls import SessionCalls
 from operant.kernel.compute import Compute
 from operant.kernel.crew import Crew
 from operant.kernel.errors import OperantError
@@ -43,7 +42,6 @@ from operant.kernel.prefix import Prefix
 from operant.kernel.records import Body, Delta, Event, MessageQueued, Principal, SessionChanged
 from operant.kernel.session import Sessions
 from operant.kernel.syscalls import Syscall, Syscalls
-from operant.kernel.system_calls import SystemCalls
 
 R = TypeVar("R")
 
@@ -105,8 +103,6 @@ class Kernel:
         self.stopping = asyncio.Event()
         self._crew = Crew()
         self.log.watchers.append(self._happened)
-        SessionCalls(self).register()
-        SystemCalls(self).register()
 
     async def call(self, principal: Principal, call: Syscall[R]) -> R:
         """Make a syscall."""

@@ -206,28 +206,35 @@ class Log:
                 follower.push(seen)
 
     async def follow(self, session: str = "", after: int = -1) -> AsyncGenerator[Event | Delta, None]:
-        """Yield events with seq > `after` (-1: only new ones) and deltas; an empty session follows all, new ones only."""
+        """Yield events with seq > `after` (-1: only new ones) and deltas; an empty session follows all of them."""
         follower = Follower()
         self._followers.setdefault(session, []).append(follower)
+        last = {session: after} if session else {}
         try:
-            last = {session: after} if session else {}
             if session and after >= 0:
                 async for event in self._missed(session, last):
                     yield event
             while True:
                 seen = await follower.take()
-                if isinstance(seen, Delta):
-                    yield seen
-                elif last.setdefault(seen.session, seen.seq - 1) + 1 == seen.seq or last[seen.session] < 0:
-                    last[seen.session] = seen.seq
-                    yield seen
-                elif seen.seq > last[seen.session]:
-                    async for event in self._missed(seen.session, last):
-                        yield event
+                async for shown in self._unseen(seen, last):
+                    yield shown
         finally:
             self._followers[session].remove(follower)
             if not self._followers[session]:
                 del self._followers[session]
+
+    async def _unseen(self, seen: Event | Delta, last: dict[str, int]) -> AsyncGenerator[Event | Delta, None]:
+        """Yield what a follower has not seen: nothing, this one, or this one and what its queue had no room for."""
+        if isinstance(seen, Delta):
+            yield seen
+            return
+        known = last.setdefault(seen.session, seen.seq - 1)
+        if known + 1 == seen.seq or known < 0:
+            last[seen.session] = seen.seq
+            yield seen
+        elif seen.seq > known:
+            async for event in self._missed(seen.session, last):
+                yield event
 
     async def _missed(self, session: str, last: dict[str, int]) -> AsyncGenerator[Event, None]:
         """Read what a follower's queue had no room for."""

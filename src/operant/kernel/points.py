@@ -53,7 +53,7 @@ class Allow(Record):
 
 
 class Reject(Record):
-    """Refuse it; `reason` is read by the person or the model, `code` is how a turn ends that is refused a model call."""
+    """Refuse it; `reason` is read by the person or the model, `code` is how a turn that is refused a call ends."""
 
     reason: str
     code: Ending = "rejected"

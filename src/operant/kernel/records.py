@@ -18,6 +18,7 @@ class RecordMeta(msgspec.StructMeta):
     """Make keyword-only the default of every subclass; msgspec does not inherit it."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        """Make the class."""
         options.setdefault("kw_only", True)
         return super().__new__(mcs, name, bases, namespace, **options)
 

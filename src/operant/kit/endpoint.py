@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 _LONGEST = 100
@@ -72,7 +71,7 @@ def same_user(connection: socket.socket) -> bool:
 
 
 @contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
+def _short(path: Path) -> Generator[str]:
     """Give a path that fits into an address: a long one by way of a handle on its directory."""
     if len(os.fsencode(path)) <= _LONGEST:
         yield str(path)
@@ -90,6 +89,8 @@ def _short(path: Path) -> Iterator[str]:
 if sys.platform == "win32":  # untried: written from the documentation
 
     def _listen_loopback(path: Path) -> socket.socket:
+        import secrets
+
         server = socket.create_server(("127.0.0.1", 0))
         server.setblocking(False)
         path.write_text(f"{server.getsockname()[1]} {secrets.token_hex(32)}", "utf-8")

@@ -76,7 +76,7 @@ def encode(message: Request | Result | Failure) -> bytes:
 
 
 def read_request(line: bytes) -> Request:
-    """Read a request. Raises `msgspec.DecodeError` for what is no JSON, its `ValidationError` for what is no request."""
+    """Read a request. Raises `msgspec.DecodeError` for no JSON, `msgspec.ValidationError` for no request."""
     return _request.decode(line)
 
 

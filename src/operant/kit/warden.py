@@ -69,13 +69,18 @@ class Family:
 
         A group with one of ours in it has only ours: nobody joins a group of a session that is not their own.
         """
+        own = os.getpgid(0)
         groups: set[int] = set()
         for pid in _descendants(os.getpid()):
             try:
-                groups.add(os.getpgid(pid))
+                group = os.getpgid(pid)
+                if group == own:  # the program itself, before it has a session
+                    os.kill(pid, number)
+                else:
+                    groups.add(group)
             except ProcessLookupError:
                 continue
-        for group in groups - {os.getpgid(0)}:
+        for group in groups:
             try:
                 os.killpg(group, number)
             except (ProcessLookupError, PermissionError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol, TypeVar
 
 from operant.kernel.records import Delta, Event
@@ -20,7 +20,7 @@ class Client(Protocol):
         """Make a syscall. Raises the kernel's errors; `Unavailable` when the system went away."""
         ...
 
-    def follow(self, session: str = "", after: int = -1) -> AsyncIterator[Seen]:
+    def follow(self, session: str = "", after: int = -1) -> AsyncGenerator[Seen, None]:
         """Yield a session's events with seq > `after` (-1: only new ones) and its deltas; empty: all sessions.
 
         Nothing is missed and nothing comes twice among the events of one session; deltas may be dropped.

@@ -91,12 +91,7 @@ def test_a_rule_that_cannot_be_read_denies_and_says_which() -> None:
 
 
 def test_leaving_out_the_main_argument_does_not_move_the_pattern_to_the_next_one() -> None:
-    schema = {
-        "properties": {
-            "path": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-            "content": {"type": "string"},
-        }
-    }
+    schema = {"properties": {"path": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "content": {"type": "string"}}}
     write = ToolSpec(name="write", description="", schema=schema)
 
     assert main_argument(write, {"path": None, "content": "docs/x"}) is None

@@ -109,9 +109,7 @@ async def test_calls_on_record_stay_valid_json(host: Any) -> None:
     call = {"type": "tool_call", "id": "1", "name": "shell", "arguments": json.dumps({"command": f"echo {SECRET}"})}
 
     appended = await host.run(
-        APPEND_BEFORE,
-        AppendInput(session="s", type="model.replied"),
-        AppendOutput(body=json.dumps({"parts": [call]})),
+        APPEND_BEFORE, AppendInput(session="s", type="model.replied"), AppendOutput(body=json.dumps({"parts": [call]}))
     )
 
     arguments = json.loads(appended.body)["parts"][0]["arguments"]

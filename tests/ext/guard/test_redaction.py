@@ -28,7 +28,7 @@ PEM = KEY + "-----END RSA PRIVATE KEY-----"
         "AKIA" + "ABCDEFGHIJKLMNO1",
         "AIza" + "a" * 35,
         PEM,
-        KEY[:-5],
+        KEY[:-6],
     ],
 )
 def test_what_looks_like_a_key_is_taken_out(secret: str) -> None:

@@ -46,6 +46,7 @@ class Chat:
         self.agent = agent
         self.key = ""
         self.left = asyncio.Event()
+        self.broken = False
         self.idle = asyncio.Event()
         self.settled = asyncio.Event()
         self._clock = SystemClock()
@@ -65,8 +66,8 @@ class Chat:
 
     # ------------------------------------------------------------------ sessions
 
-    async def enter(self, key: str = "", agent: str = "") -> SessionInfo:
-        """Go to a session, made when it is new; an empty key makes one."""
+    async def enter(self, key: str = "", agent: str = "", *, quiet: bool = False) -> SessionInfo:
+        """Go to a session, made when it is new (an empty key makes one), and show where it stands unless `quiet`."""
         try:
             info = await self.client.call(SessionGet(session=key)) if key else None
         except NotFound:
@@ -78,7 +79,9 @@ class Chat:
         self.key = info.key
         self.story = Story(self._clock.monotonic)
         events = await self.client.call(SessionHistory(session=info.key, after=max(info.events - READ, 0)))
-        await self.screen.show(recap(events, self.story))
+        pieces = recap(events, self.story)
+        if not quiet:
+            await self.screen.show(pieces)
         await self._show_questions()
         self._note()
         self._following = self._group.create_task(self._follow(self.key, self.story))
@@ -102,8 +105,14 @@ class Chat:
                     self._note()
                 self.screen.changed()
         except OperantError as error:
-            await self.screen.show([Notice(error.line(), bad=True)])
-            self.left.set()
+            self.broken = True
+            await self.say(error.line(), bad=True)
+            self._release()
+
+    def _release(self) -> None:
+        """End the chat, and every wait for what will not come any more."""
+        for event in (self.left, self.idle, self.settled):
+            event.set()
 
     def _note(self) -> None:
         """Let those who wait know whether a turn is open and whether a question is."""
@@ -164,7 +173,9 @@ class Chat:
             pieces.append(Notice("it will see this at its next step"))
         await self.screen.show(pieces)
         try:
-            call = SessionDispatch(session=self.key, parts=(Text(text=text),), external_id=external_id, agent=self.agent)
+            call = SessionDispatch(
+                session=self.key, parts=(Text(text=text),), external_id=external_id, agent=self.agent
+            )
             await self.client.call(call)
         except OperantError:
             self._note()

@@ -30,7 +30,9 @@ async def carry_out(chat: Chat, line: str) -> None:
 
 async def _help(chat: Chat, words: str) -> None:
     lines = [f"/{name:<10} {line}" for name, (line, _) in COMMANDS.items()]
-    keys = "Enter sends · Alt-Enter or Ctrl-J: new line · Ctrl-C stops the turn · Ctrl-D leaves · // sends a line with /"
+    keys = (
+        "Enter sends · Alt-Enter or Ctrl-J: new line · Ctrl-C stops the turn · Ctrl-D leaves · // sends a line with /"
+    )
     await chat.say("\n".join(["commands:", *lines, keys]))
 
 
@@ -62,7 +64,9 @@ async def _model(chat: Chat, words: str) -> None:
     info = await chat.client.call(SessionGet(session=chat.key))
     status = await chat.client.call(KernelStatus())
     known = ", ".join(status.models) or "none"
-    await chat.say(f"model: {info.model or 'the agent decides'}; there are: {known}. /model NAME chooses, /model default gives it back.")
+    await chat.say(
+        f"model: {info.model or 'the agent decides'}; there are: {known}. /model NAME chooses, /model default gives it back."
+    )
 
 
 async def _stop(chat: Chat, words: str) -> None:

@@ -221,7 +221,9 @@ class Story:
 
     def _restarted(self, why: str) -> list[Piece]:
         again = f"trying again: {why}" if why else "trying again"
-        pieces: list[Piece] = [Notice(f"{again} (what is above of this answer no longer counts)" if self._shown else again)]
+        pieces: list[Piece] = [
+            Notice(f"{again} (what is above of this answer no longer counts)" if self._shown else again)
+        ]
         self._forget_step()
         return pieces
 

@@ -7,4 +7,5 @@ extension = Extension(
     setup="operant.ext.budget.desk:setup",
     settings="operant.ext.budget.settings:BudgetSettings",
     section="budgets",
+    essential=True,
 )

@@ -75,7 +75,8 @@ class View:
         """Return the cut to make, if one is worth its price; never tears a call from its result."""
         wanted = self._input.agent.context_strategy
         if wanted != "window" and not self._input.overflow:
-            masked = self.mask(_ENOUGH if wanted == "compact" else 0.0)
+            enough = 1.0 if self._urgent else _ENOUGH
+            masked = self.mask(enough if wanted == "compact" else 0.0)
             if masked is not None:
                 return masked
         if wanted == "mask" and not self._urgent:

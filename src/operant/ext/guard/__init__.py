@@ -3,5 +3,8 @@
 from operant.sdk import Extension
 
 extension = Extension(
-    name="guard", setup="operant.ext.guard.doors:setup", settings="operant.ext.guard.doors:GuardSettings"
+    name="guard",
+    setup="operant.ext.guard.doors:setup",
+    settings="operant.ext.guard.doors:GuardSettings",
+    essential=True,
 )

@@ -12,6 +12,7 @@ from operant.kernel.kernel import Kernel
 from operant.kernel.points import ASSEMBLE, COMPUTE_MODEL, AssembleInput, AssembleOutput, ModelInput, ModelOutput
 from operant.kernel.records import OWNER, Event, MessageQueued, Text, TurnEnded, text_of
 from operant.kernel.syscalls import Dispatched, SessionDispatch
+from operant.sdk.door import open_door
 from operant.sdk.testing.fakes import CountingIds, ManualClock, MemoryAgents, ScriptedModel
 from operant.sdk.testing.store import MemoryStore
 
@@ -30,6 +31,7 @@ class Bench:
         """Make a kernel over what is stored; twice in a row is a restart."""
         self.store = self.store or MemoryStore(self.clock)
         kernel = Kernel(self.store, self.clock, self.ids, self.agents)
+        open_door(kernel)
         kernel.compute.register(self.model)
         if policies:
             kernel.hooks.register(ASSEMBLE, Registration(point=ASSEMBLE.name, author="plain", handler=_assemble))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from operant.kernel.act import Acting
 from operant.kernel.compute import Asking
+from operant.kernel.conversation import Conversation
 from operant.kernel.deadline import Deadline
 from operant.kernel.errors import Conflict, NotFound
+from operant.kernel.kernel import Kernel
 from operant.kernel.log import Stamp
 from operant.kernel.mailbox import LOCAL
 from operant.kernel.ports import Postpone
@@ -49,10 +49,6 @@ from operant.kernel.syscalls import (
     ToolList,
     allowed,
 )
-
-if TYPE_CHECKING:
-    from operant.kernel.conversation import Conversation
-    from operant.kernel.kernel import Kernel
 
 
 class SystemCalls:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from operant.kernel.conversation import Conversation
 from operant.kernel.errors import Conflict, Invalid, NotFound, Unavailable
+from operant.kernel.kernel import Kernel
 from operant.kernel.log import Stamp
 from operant.kernel.mailbox import LOCAL
 from operant.kernel.ports import Erase
@@ -46,10 +47,6 @@ from operant.kernel.syscalls import (
     SessionUpdate,
     Stopped,
 )
-
-if TYPE_CHECKING:
-    from operant.kernel.conversation import Conversation
-    from operant.kernel.kernel import Kernel
 
 _KEY = re.compile(r"[\w.:@+#/=-]{1,200}")
 _LEFT_OUT = (SessionOpened, MessageQueued, MessageDelivered, MessageFailed)

@@ -1,0 +1,88 @@
+"""Run a system until somebody ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from operant.app.build import Options, System, options
+from operant.app.daemon import hosted
+from operant.app.home import Home
+from operant.kernel.errors import OperantError
+
+DONE = 0
+RESTART = 75
+"""Exit code that asks a supervisor to start the system again."""
+
+_log = logging.getLogger("operant.daemon")
+
+
+async def serve(home: Home, chosen: Options | None = None, ready: Callable[[System], None] | None = None) -> int:
+    """Run a system until SIGTERM, SIGINT, SIGHUP (restart) or the syscall `kernel.shutdown`; return the exit code.
+
+    `ready` is called once it accepts. Raises what `running` raises.
+    """
+    try:
+        async with hosted(home, chosen or options()) as system, _Ended() as ended:
+            _notify("READY=1")
+            _log.info("ready: process %d, %s", os.getpid(), home.path)
+            if ready:
+                ready(system)
+            await ended.wait(system.kernel.stopping)
+            _notify("STOPPING=1")
+            _log.info("stopping: %s", ended.reason)
+    except OperantError as error:
+        _log.error("ended: %s", error.line())
+        raise
+    return RESTART if ended.again else DONE
+
+
+class _Ended:
+    """Why a system is to end."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.again = False
+        self._signalled = asyncio.Event()
+        self._numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
+
+    async def __aenter__(self) -> _Ended:
+        loop = asyncio.get_running_loop()
+        for number in self._numbers:
+            with suppress(NotImplementedError):  # Windows: KeyboardInterrupt ends it
+                loop.add_signal_handler(number, self._take, number)
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._numbers:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+
+    async def wait(self, asked: asyncio.Event) -> None:
+        """Wait for a signal or the syscall."""
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(event.wait()) for event in (self._signalled, asked)]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+        self.reason = self.reason or "kernel.shutdown was called"
+
+    def _take(self, number: int) -> None:
+        self.reason = f"signal {signal.Signals(number).name}"
+        self.again = self.again or signal.Signals(number).name == "SIGHUP"
+        self._signalled.set()
+
+
+def _notify(word: str) -> None:
+    """Tell systemd, where it asked to be told."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.sendto(word.encode(), "\0" + address[1:] if address.startswith("@") else address)

@@ -1,0 +1,27 @@
+"""`operant` alone: a system in this process and, where there is a terminal, a chat with it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from operant.app.connect import Link
+
+
+def start() -> int:
+    """Start, and return the exit code."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from operant.cli.serve import serve
+
+        return serve()
+    from operant.cli.here import with_link
+
+    return with_link(_chat)
+
+
+async def _chat(link: Link) -> int:
+    from operant.cli.chat.command import talk
+    from operant.cli.model import explain
+
+    return await talk(link, greeting=await explain(link))
