@@ -102,8 +102,12 @@ async def collapsing(host: Host, settings: None) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def clashing(host: Host, settings: None) -> AsyncGenerator[None]:
-    """Register a model whose name is taken."""
-    host.model(ScriptedModel("Not me."))
+    """Register a handler that the kernel cannot call."""
+
+    async def handler(whatever: object) -> None:
+        raise AssertionError("nobody calls it")
+
+    host.hook(ASSEMBLE, handler)
     yield
 
 

@@ -19,6 +19,7 @@ from operant.app.home import Home
 from operant.kernel.errors import NotFound, Unavailable
 from operant.kernel.records import Event, Text, TurnEnded
 from operant.kernel.syscalls import KernelStatus, SessionDispatch, SessionGet, SessionHistory, SessionList
+from operant.kit.endpoint import listen
 from operant.kit.jsonrpc import LONGEST
 from operant.sdk.remote import Lost
 from tests.app.stand_ins import chosen
@@ -172,9 +173,7 @@ async def test_a_reader_that_never_reads_does_not_hold_up_others(home: Home, sys
         assert (await wire.read())["id"] == 1
 
 
-async def test_a_fault_of_ours_ends_one_request(
-    home: Home, system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fault_of_ours_ends_one_request(home: Home, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -223,14 +222,31 @@ async def test_when_the_host_ends_a_follower_takes_the_home_over_and_sees_the_tu
 
 
 async def test_a_call_that_may_have_been_done_is_not_repeated(home: Home) -> None:
+    home.init()
+
+    async def take_and_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        server.close()
+        home.socket.unlink()
+        writer.close()
+
+    server = await asyncio.start_server(take_and_die, sock=listen(home.socket))
+    client = await connect(home, chosen())
+    with pytest.raises(Lost):
+        await client.call(hello())
+    assert client.hosting
+    assert await client.call(SessionList()) == ()
+    await client.close()
+
+
+async def test_a_message_with_an_external_id_is_sent_again_and_taken_once(home: Home) -> None:
     host = await connect(home, chosen())
     client = await connect(home, chosen())
     await host.close()
-    with pytest.raises(Lost):
-        await client.call(hello())
     dispatched = await client.call(hello(external_id="1"))
-    assert not dispatched.repeat
-    assert (await client.call(SessionList()))[0].key == "s"
+    again = await client.call(hello(external_id="1"))
+    assert (again.inbox_id, again.repeat) == (dispatched.inbox_id, True)
+    assert isinstance((await outcome(client, again)).body, TurnEnded)
     await client.close()
 
 

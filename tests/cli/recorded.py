@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from operant.kernel.records import (
+    Address,
     ApprovalAnswered,
     ApprovalAsked,
     BlobRef,
@@ -22,7 +25,6 @@ from operant.kernel.records import (
     TurnStarted,
     Usage,
 )
-from operant.kernel.records import Address as Address
 
 HERE = Address(channel="local", chat="s")
 
@@ -53,19 +55,23 @@ class Recorder:
 
 def received(text: str, external_id: str = "") -> MessageReceived:
     """Make a person's message."""
-    return MessageReceived(parts=(Text(text=text),), author="owner", inbox_id="in", external_id=external_id, address=HERE)
+    return MessageReceived(
+        parts=(Text(text=text),), author="owner", inbox_id="in", external_id=external_id, address=HERE
+    )
 
 
 def replied(text: str = "", *calls: ToolCall, usage: Usage | None = None) -> ModelReplied:
     """Make a model's reply."""
     parts = ((Text(text=text),) if text else ()) + calls
     used = usage or Usage(input=1000, cached=600, output=50, calls=1, usd=0.002)
-    return ModelReplied(parts=parts, model="scripted/m", provider="scripted", usage=used, latency_ms=80, first_token_ms=20)
+    return ModelReplied(
+        parts=parts, model="scripted/m", provider="scripted", usage=used, latency_ms=80, first_token_ms=20
+    )
 
 
 def shell(command: str, call_id: str = "c1") -> ToolCall:
     """Make a call of the shell."""
-    return ToolCall(id=call_id, name="shell", arguments='{"command": "%s"}' % command)
+    return ToolCall(id=call_id, name="shell", arguments=json.dumps({"command": command}))
 
 
 def queued(text: str) -> MessageQueued:
@@ -84,12 +90,21 @@ def working_turn() -> list[Event]:
     recorder.add(received("what changed?"), TurnStarted(), opened())
     recorder.add(replied("I look.", shell("git status")))
     asked = ApprovalAsked(
-        approval_id="a1", call_id="c1", name="shell", arguments={"command": "git status"}, digest="d", question="Run it?"
+        approval_id="a1",
+        call_id="c1",
+        name="shell",
+        arguments={"command": "git status"},
+        digest="d",
+        question="Run it?",
     )
     recorder.add(asked)
     recorder.add(ApprovalAnswered(approval_id="a1", call_id="c1", answer="allow", by="owner"), after_s=12)
     recorder.add(ToolStarted(call_id="c1", name="shell", arguments={"command": "git status"}))
-    recorder.add(ToolEnded(call_id="c1", name="shell", outcome="ok", parts=(Text(text="clean"),), duration_ms=200), after_s=0.2)
+    recorder.add(
+        ToolEnded(call_id="c1", name="shell", outcome="ok", parts=(Text(text="clean"),), duration_ms=200), after_s=0.2
+    )
     recorder.add(replied("Nothing changed."))
-    recorder.add(queued("Nothing changed."), MessageDelivered(outbox_id="out"), TurnEnded(reason="done", steps=2), after_s=0)
+    recorder.add(
+        queued("Nothing changed."), MessageDelivered(outbox_id="out"), TurnEnded(reason="done", steps=2), after_s=0
+    )
     return recorder.events

@@ -1,10 +1,9 @@
 """What a chat shows follows from events and deltas alone."""
 
-from tests.cli.recorded import Recorder, queued, received, replied, shell, working_turn
-
+from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.chat.question import read_answer
 from operant.cli.chat.recap import recap
-from operant.cli.chat.story import Answered, Did, Notice, Over, Piece, Question, Said, Story, Words, finished_upto
+from operant.cli.chat.story import Story, finished_upto
 from operant.kernel.records import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -16,6 +15,7 @@ from operant.kernel.records import (
     TurnEnded,
     TurnStarted,
 )
+from tests.cli.recorded import Recorder, queued, received, replied, shell, working_turn
 
 
 def story() -> Story:
@@ -93,7 +93,12 @@ def test_ones_own_message_is_not_shown_twice_but_another_ones_is() -> None:
 def test_a_running_tool_shows_the_end_of_its_output() -> None:
     recorder, told = Recorder(), story()
     begin(recorder, told)
-    see(told, *recorder.add(replied("", shell("make")), ToolStarted(call_id="c1", name="shell", arguments={"command": "make"})))
+    see(
+        told,
+        *recorder.add(
+            replied("", shell("make")), ToolStarted(call_id="c1", name="shell", arguments={"command": "make"})
+        ),
+    )
     see(told, Delta(session="s", turn="t1", kind="tool", call_id="c1", text="cc a.c\n"))
     assert told.running["c1"].tail == "cc a.c\n"
 
@@ -186,7 +191,12 @@ def test_a_turn_that_was_taken_up_again_says_so() -> None:
 
 
 def test_answers_are_read_as_people_write_them() -> None:
-    for line, answer, scope in [("y", "allow", "once"), ("Yes", "allow", "once"), ("s", "allow", "session"), ("n", "deny", "once")]:
+    for line, answer, scope in [
+        ("y", "allow", "once"),
+        ("Yes", "allow", "once"),
+        ("s", "allow", "session"),
+        ("n", "deny", "once"),
+    ]:
         read = read_answer(line)
         assert read is not None and (read.answer, read.scope) == (answer, scope)
     denied = read_answer("no, use the other file")
@@ -199,7 +209,9 @@ def test_an_answer_given_elsewhere_closes_the_question() -> None:
     recorder, told = Recorder(), story()
     begin(recorder, told)
     see(told, *recorder.add(ApprovalAsked(approval_id="a", call_id="c", name="shell", arguments={}, digest="")))
-    pieces = see(told, *recorder.add(ApprovalAnswered(approval_id="a", call_id="c", answer="deny", by="anna", reason="no")))
+    pieces = see(
+        told, *recorder.add(ApprovalAnswered(approval_id="a", call_id="c", answer="deny", by="anna", reason="no"))
+    )
     assert pieces == [Answered("shell", "deny", "anna", "no")]
     assert not told.questions
 

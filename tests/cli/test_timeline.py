@@ -1,12 +1,13 @@
 """The timeline says what happened, how long it took, and why a prefix was lost."""
 
 import pytest
-from tests.cli.recorded import Recorder, opened, queued, received, replied, working_turn
 
-from operant.cli.timeline import draw, tell, total
+from operant.cli.timeline import tell
 from operant.cli.trace import first_difference
 from operant.cli.usage import since
+from operant.cli.waterfall import draw, total
 from operant.kernel.records import ContextCompacted, TurnEnded, TurnStarted
+from tests.cli.recorded import Recorder, opened, queued, received, replied, working_turn
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_it_is_drawn_with_everything_that_was_asked_for() -> None:
         "50 out",
         "$0.0020",
         "first token 20 ms",
-        "shell  git status",
+        "shell git status",
         "allow by owner",
         "12.0 s",
         "Nothing changed.",

@@ -22,6 +22,7 @@ class PolicyHost:
         self.clock = ManualClock(START)
         self.prices: dict[str, Price] = {}
         self.answers: dict[type, Callable[[Any], Awaitable[Any]]] = {}
+        self.kept: Any = None
         self.made: list[Syscall[Any]] = []
         self.served: dict[type, Callable[[Any, Any], Awaitable[Any]]] = {}
         self._hooks: dict[str, list[tuple[bool, int, Callable[..., Awaitable[object]]]]] = {}

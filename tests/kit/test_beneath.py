@@ -41,6 +41,10 @@ def files(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.Monkey
         yield opened
 
 
+def names(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
 def within(seconds: float, work: Callable[[], object]) -> None:
     begun = time.monotonic()
     with pytest.raises(FileError):
@@ -81,7 +85,7 @@ def test_no_path_leads_out(files: Beneath, root: Path, path: str) -> None:
         with pytest.raises(FileError):
             attempt()
     assert (root.parent / "secret.txt").read_text() == "CANARY"
-    assert sorted(os.listdir(root.parent)) == ["root", "secret.txt"]
+    assert names(root.parent) == ["root", "secret.txt"]
 
 
 def test_paths_below_may_be_said_in_several_ways(files: Beneath, root: Path) -> None:
@@ -115,8 +119,8 @@ def test_a_linked_directory_leads_nowhere(files: Beneath, root: Path) -> None:
             files.write_atomic(path, b"x")
         with pytest.raises(FileError):
             files.mkdirs(path)
-    assert sorted(os.listdir(root.parent)) == ["root", "secret.txt"]
-    assert os.listdir(root / "sub") == ["deep.txt"]
+    assert names(root.parent) == ["root", "secret.txt"]
+    assert names(root / "sub") == ["deep.txt"]
 
 
 def test_a_dangling_link_is_not_created_through(files: Beneath, root: Path) -> None:
@@ -153,7 +157,7 @@ def test_a_link_swapped_in_while_we_open_wins_nothing(files: Beneath, root: Path
             except FileError:
                 continue
     assert (outside / "f").read_text() == "CANARY"
-    assert os.listdir(outside) == ["f"]
+    assert names(outside) == ["f"]
     assert fooled, "the race was never on"
 
 
@@ -224,12 +228,12 @@ def test_what_has_two_names_is_not_written(files: Beneath, root: Path) -> None:
 )
 def test_protected_names_are_not_written_however_they_are_spelled(files: Beneath, root: Path, path: str) -> None:
     """D6 (they are not there yet) and D7."""
-    before = sorted(os.listdir(root))
+    before = names(root)
     with pytest.raises(Protected):
         files.write_atomic(path, b"x")
     with pytest.raises(Protected):
         files.mkdirs(path)
-    assert sorted(os.listdir(root)) == before
+    assert names(root) == before
 
 
 @pytest.mark.parametrize("path", ["env", "environment.py", ".gitignore", "git/config", ".github/config", "a.env.txt"])
@@ -301,7 +305,7 @@ def test_writing_is_whole_or_not_at_all(files: Beneath, root: Path, monkeypatch:
     with pytest.raises(FileError, match="disk is full"):
         files.write_atomic("note.txt", b"x" * 1000)
     assert (root / "note.txt").read_text() == "hello"
-    assert sorted(os.listdir(root)) == ["note.txt", "sub"]
+    assert names(root) == ["note.txt", "sub"]
 
 
 def test_a_file_that_changed_meanwhile_is_not_replaced(files: Beneath, root: Path) -> None:
@@ -314,7 +318,7 @@ def test_a_file_that_changed_meanwhile_is_not_replaced(files: Beneath, root: Pat
     (root / "note.txt").unlink()
     with pytest.raises(Changed):
         files.write_atomic("note.txt", data, expect=version)
-    assert os.listdir(root) == ["sub"]
+    assert names(root) == ["sub"]
 
 
 def test_a_named_root_elsewhere_is_open_and_confined_too(root: Path, tmp_path: Path) -> None:
@@ -365,7 +369,7 @@ def test_errors_are_sentences(files: Beneath) -> None:
 
 
 def test_no_handle_is_left_open(root: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(names(Path("/proc/self/fd")))
     for _ in range(20):
         with Beneath(str(root)) as files:
             files.read_bytes("note.txt", LIMIT)
@@ -376,4 +380,4 @@ def test_no_handle_is_left_open(root: Path) -> None:
                     files.read_bytes(path, LIMIT)
     with pytest.raises(Absent):
         Beneath(str(root), roots={"shared": str(root / "none")})
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(names(Path("/proc/self/fd"))) == before

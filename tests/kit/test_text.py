@@ -16,6 +16,8 @@ from operant.kit.text import join_ends, plain, shorten, whole_characters
         ("\x1b]0;a title\x07text", "text"),
         ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1b]52;c;ZXZpbA==\x07", ""),
+        ("\x1b]0;no end, and more text", "0;no end, and more text"),
+        ("\x1bPno end, and more text", "no end, and more text"),
         ("10%\r20%\r\nend\r\r\n", "10%\n20%\nend\n"),
         ("a\x00b\x07c\x7fd\x1b", "a\u2400b\u2407c\u2421d\u241b"),
         ("\x9b31mred\x85", "red\ufffd"),

@@ -152,7 +152,7 @@ class AgentFiles:
         )
 
 
-def create_agent(home: Home, name: str, *, description: str = "", models: Sequence[str] = ()) -> None:
+def add_agent(home: Home, name: str, *, description: str = "", models: Sequence[str] = ()) -> None:
     """Make an agent's files. Raises `Invalid` for a name that cannot be one, `Conflict` when it is taken."""
     if not NAME.fullmatch(name):
         raise Invalid(f"{name!r} cannot be an agent's name.", "Use small letters, digits, - and _.")

@@ -16,7 +16,7 @@ from operant import __version__
 from operant.app.agents import AgentFiles
 from operant.app.config import Config, load_config
 from operant.app.extensions import Found, find_extensions, load_name, section_of
-from operant.app.home import Home, make_directory
+from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
 from operant.app.residence import Residence
 from operant.kernel.errors import Broken, Invalid, OperantError
@@ -46,6 +46,7 @@ class Options:
     env: Mapping[str, str]
     overrides: Mapping[str, str]
     work: bool = True
+    role: Role = "command"
     clock: Clock | None = None
     ids: Ids | None = None
     find: Callable[[], Found] = find_extensions
@@ -108,11 +109,13 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
     if not home.exists:
         home.init()
     async with AsyncExitStack() as stack:
-        stack.enter_context(home.lock(clock.now))
+        stack.enter_context(home.lock(clock.now, chosen.role))
+        log = stack.enter_context(JsonLog(home.log, clock.now))
+        stack.push(_say_why)
         found = chosen.find()
         config = load_config(home.path, env, found.extensions)
         plan = Plan(found=found, config=config, secrets=secrets_of(config, env))
-        stack.enter_context(JsonLog(home.log, plan.secrets, clock.now))
+        log.hide(plan.secrets)
         agents = AgentFiles(home, config, clock, config.find)
         assembly = Assembly(clock, ids, agents, config.find)
         residence = await stack.enter_async_context(Residence())
@@ -168,6 +171,14 @@ def _insist(extension: Extension, fault: str) -> None:
     """Stop the start when an extension is broken that others rely on."""
     if fault and extension.essential:
         raise Broken(f"The extension {extension.name} cannot start: {fault}", "Nothing runs without it.")
+
+
+def _say_why(kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    """Leave a line in the log when a system ends by an error."""
+    if isinstance(error, OperantError):
+        _log.error("ended: %s", error.line())
+    elif isinstance(error, Exception):
+        _log.error("ended by a fault of ours", exc_info=error)
 
 
 def secrets_of(config: Config, env: Mapping[str, str]) -> tuple[Secret, ...]:

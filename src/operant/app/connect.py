@@ -18,7 +18,7 @@ from operant.kernel.syscalls import Dispatched, SessionDispatch, SessionGet, Sys
 from operant.kit.clock import SystemClock
 from operant.kit.endpoint import NobodyThere, dial
 from operant.sdk.client import Client
-from operant.sdk.remote import Lost, RemoteClient
+from operant.sdk.remote import Gone, Lost, RemoteClient
 
 R = TypeVar("R")
 
@@ -63,7 +63,8 @@ async def outcome(client: Client, dispatched: Dispatched) -> Event:
 class Link:
     """A `Client` that finds another way when the one it has is lost: to who took the home over, or in this process.
 
-    A call that only reads is made again by itself, and so is a message with an external id; any other raises `Lost`.
+    A call is made again by itself when it cannot have been carried out, when it only reads, and when it is a message
+    with an external id, which is taken once. Any other raises `Lost`.
     """
 
     def __init__(self, home: Home, chosen: Options) -> None:
@@ -94,9 +95,9 @@ class Link:
         client = self._usable()
         try:
             return await client.call(call)
-        except Lost:
+        except Lost as lost:
             client = await self._another(client)
-            if not _repeatable(call):
+            if not (isinstance(lost, Gone) or _repeatable(call)):
                 raise
         return await client.call(call)
 

@@ -80,27 +80,35 @@ async def _serving(home: Home, kernel: Kernel) -> AsyncGenerator[None]:
             f"The socket {home.socket} cannot be made: {error}.", "Is the disk full or read-only?"
         ) from error
     try:
-        async with asyncio.TaskGroup() as group:
-            desk = Desk(kernel, group, hello)
+        async with Desk(kernel, hello) as desk:
             server = await asyncio.start_server(desk.welcome, sock=listening, limit=LONGEST)
             try:
                 yield
             finally:
                 server.close()
-                desk.close()
     finally:
         home.socket.unlink(missing_ok=True)
 
 
 class Desk:
-    """Receives connections; each is served by a task of its own."""
+    """Receives connections; each is served by a task of its own. At the end it hangs up on everybody."""
 
-    def __init__(self, kernel: Kernel, group: asyncio.TaskGroup, hello: bytes) -> None:
+    def __init__(self, kernel: Kernel, hello: bytes) -> None:
         self._kernel = kernel
-        self._group = group
         self._hello = hello
+        self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    async def __aenter__(self) -> Desk:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *reason: Any) -> None:
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await self._group.__aexit__(None, None, None)
 
     def welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a connection of a process of this user; others are hung up on."""
@@ -115,12 +123,6 @@ class Desk:
         task = self._group.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def close(self) -> None:
-        """Hang up on everybody."""
-        self._closed = True
-        for task in self._tasks:
-            task.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

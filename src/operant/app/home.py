@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from operant.app.seeds import AGENT_FILES, HOME_FILES
 from operant.kernel.errors import Conflict, Invalid, Unavailable
@@ -17,18 +19,23 @@ PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 
 
+Role = Literal["daemon", "command"]
+
+
 class Occupied(Conflict):
     """Report that a system runs on this home already."""
 
     code = "occupied"
+    holder: Holder | None = None
 
 
 class Holder(Record):
-    """Who runs a system on a home: process, socket, and since when in microseconds."""
+    """Who runs a system on a home, since when in microseconds, and whether to stay or for the time of a command."""
 
     pid: int = 0
     socket: str = ""
     since: int = 0
+    role: Role = "daemon"
 
 
 class Home:
@@ -103,7 +110,7 @@ class Home:
                 file.chmod(PRIVATE_FILE)
 
     @contextmanager
-    def lock(self, now: Callable[[], int]) -> Generator[None]:
+    def lock(self, now: Callable[[], int], role: Role = "command") -> Generator[None]:
         """Be the only system on this home while the context is open. Raises `Occupied` naming who is."""
         try:
             make_directory(self.path)
@@ -113,14 +120,16 @@ class Home:
         except Taken as taken:
             holder = _read_holder(taken.holder)
             who = f"process {holder.pid}" if holder.pid else "another process"
-            raise Occupied(
+            occupied = Occupied(
                 f"A system already runs on {self.path}: {who}.", "Stop it first, or set another OPERANT_HOME."
-            ) from taken
+            )
+            occupied.holder = holder
+            raise occupied from taken
         except OSError as error:
             raise Unavailable(f"The home {self.path} cannot be locked: {error}.") from error
         try:
-            words = {"pid": os.getpid(), "socket": str(self.socket), "since": now()}
-            lock.write(json.dumps(words).encode())
+            holder = Holder(pid=os.getpid(), socket=str(self.socket), since=now(), role=role)
+            lock.write(msgspec.json.encode(holder))
             yield
         finally:
             lock.__exit__(None, None, None)
@@ -136,9 +145,8 @@ class Home:
 
 def _read_holder(words: bytes) -> Holder:
     try:
-        data = json.loads(words or b"{}")
-        return Holder(pid=int(data.get("pid", 0)), socket=str(data.get("socket", "")), since=data.get("since", 0))
-    except (ValueError, TypeError, AttributeError):
+        return msgspec.json.decode(words or b"{}", type=Holder)
+    except msgspec.DecodeError:
         return Holder()
 
 

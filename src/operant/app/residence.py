@@ -70,10 +70,11 @@ class Residence:
         await self._group.__aenter__()
         return self
 
-    async def __aexit__(self, *reason: Any) -> bool | None:
+    async def __aexit__(self, *reason: Any) -> None:
         while self._residents:
             await self._residents.pop().move_out()
-        return await self._group.__aexit__(*reason)
+        # Not told the reason, the group does not wrap it: what went wrong outside comes out as it is.
+        await self._group.__aexit__(None, None, None)
 
     async def admit(self, name: str, context: AbstractAsyncContextManager[Any]) -> str:
         """Start an extension and return what went wrong, or an empty text."""

@@ -8,16 +8,21 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 
 from operant.app.build import Options, System, options
 from operant.app.daemon import hosted
-from operant.app.home import Home
-from operant.kernel.errors import OperantError
+from operant.app.home import Home, Occupied
+from operant.kit.clock import SystemClock
 
 DONE = 0
 RESTART = 75
 """Exit code that asks a supervisor to start the system again."""
+
+PATIENCE_S = 10.0
+"""How long to wait for a command that runs a system of its own."""
+_LOOK_S = 0.05
 
 _log = logging.getLogger("operant.daemon")
 
@@ -27,19 +32,32 @@ async def serve(home: Home, chosen: Options | None = None, ready: Callable[[Syst
 
     `ready` is called once it accepts. Raises what `running` raises.
     """
-    try:
-        async with hosted(home, chosen or options()) as system, _Ended() as ended:
-            _notify("READY=1")
-            _log.info("ready: process %d, %s", os.getpid(), home.path)
-            if ready:
-                ready(system)
-            await ended.wait(system.kernel.stopping)
-            _notify("STOPPING=1")
-            _log.info("stopping: %s", ended.reason)
-    except OperantError as error:
-        _log.error("ended: %s", error.line())
-        raise
+    as_daemon = replace(chosen or options(), role="daemon")
+    async with AsyncExitStack() as stack:
+        system = await _enter(stack, home, as_daemon)
+        ended = await stack.enter_async_context(_Ended())
+        _notify("READY=1")
+        _log.info("ready: process %d, %s", os.getpid(), home.path)
+        if ready:
+            ready(system)
+        await ended.wait(system.kernel.stopping)
+        _notify("STOPPING=1")
+        _log.info("stopping: %s", ended.reason)
     return RESTART if ended.again else DONE
+
+
+async def _enter(stack: AsyncExitStack, home: Home, chosen: Options) -> System:
+    """Start as soon as a command lets go of the home that holds it for a moment."""
+    clock = chosen.clock or SystemClock()
+    until = clock.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await stack.enter_async_context(hosted(home, chosen))
+        except Occupied as occupied:
+            holder = occupied.holder
+            if holder is None or (holder.pid and holder.role == "daemon") or clock.monotonic() > until:
+                raise
+        await clock.sleep(_LOOK_S)
 
 
 class _Ended:

@@ -6,16 +6,9 @@ import json
 from typing import cast
 
 from operant.cli.inert import exposed, one_line
-from operant.kernel.records import Json, Outcome
+from operant.kernel.records import Json
 
-MARKS: dict[Outcome, str] = {
-    "ok": "✓",
-    "error": "✗",
-    "denied": "✗",
-    "interrupted": "!",
-    "cancelled": "■",
-    "timeout": "✗",
-}
+MARKS = {"ok": "✓", "error": "✗", "denied": "✗", "interrupted": "!", "cancelled": "■", "timeout": "✗"}
 _SHORT = 100
 
 
@@ -26,6 +19,12 @@ def parsed(arguments: str) -> Json:
     except ValueError:
         return {"": arguments}
     return cast("Json", data) if isinstance(data, dict) else {"": arguments}
+
+
+def asked_for(arguments: Json, written: str) -> Json:
+    """Return the arguments as they stand, without those that the model left at their default."""
+    wanted = parsed(written)
+    return {name: value for name, value in arguments.items() if name in wanted} or arguments
 
 
 def short(arguments: Json, width: int = _SHORT) -> str:
@@ -51,7 +50,7 @@ def whole(arguments: Json) -> list[str]:
     return lines
 
 
-def outcome_note(outcome: Outcome) -> str:
+def outcome_note(outcome: str) -> str:
     """Say how a call ended, where its mark does not."""
     return "" if outcome in ("ok", "error") else outcome
 

@@ -48,8 +48,7 @@ def show(as_json: bool) -> None:
 
 @command.command("check", help="Say everything that is wrong with the settings.")
 @json_option
-@click.pass_context
-def check(ctx: click.Context, as_json: bool) -> None:
+def check(as_json: bool) -> int:
     """Print one line for each thing that is wrong; 1 when there is any."""
     problems = wrong()
     if as_json:
@@ -58,7 +57,7 @@ def check(ctx: click.Context, as_json: bool) -> None:
         sys.stderr.write(inert(line) + "\n")
     if not problems and not as_json:
         say(f"{home().config} is fine.")
-    ctx.exit(1 if problems else 0)
+    return 1 if problems else 0
 
 
 @command.command("keys", help="Explain every key.")

@@ -14,6 +14,9 @@ import msgspec
 
 from operant.cli.inert import inert
 
+PROMPT = "\u203a"
+"""Marks what a person says."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
 
 

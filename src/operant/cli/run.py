@@ -11,16 +11,14 @@ from typing import Any
 
 import click
 
-from operant.cli import figures
-from operant.cli.calls import MARKS, short
 from operant.cli.chat.loop import Chat
+from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Words
 from operant.cli.chat.plain import Lines, plain_lines
 from operant.cli.chat.question import read_answer
-from operant.cli.chat.story import Answered, Did, Notice, Over, Piece, Question, Words
 from operant.cli.here import with_link
 from operant.cli.inert import inert
 from operant.cli.output import dim, json_option, print_json
-from operant.kernel.records import Event, MessageQueued, MessageReceived, ModelReplied, text_of
+from operant.kernel.records import Event, Json, MessageQueued, MessageReceived, ModelReplied, Usage, text_of
 from operant.kernel.syscalls import SessionHistory, SessionUpdate
 from operant.sdk.client import Client
 
@@ -35,17 +33,14 @@ _STOP_S = 5.0
 @click.option("--session", default="", help="Go on with this session; a new one is made without.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which it is stopped.")
 @json_option
-@click.pass_context
-def command(
-    ctx: click.Context, prompt: str, model: str, agent: str, session: str, timeout: float | None, as_json: bool
-) -> None:
+def command(prompt: str, model: str, agent: str, session: str, timeout: float | None, as_json: bool) -> int:
     """Run one turn."""
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise click.UsageError("The prompt is empty.")
     sink = Sink(as_json)
     run = Run(text, sink, timeout)
-    ctx.exit(with_link(lambda client: run.go(client, agent, session, model)))
+    return with_link(lambda client: run.go(client, agent, session, model))
 
 
 class Sink:
@@ -81,12 +76,7 @@ class Sink:
     def _aside(self, piece: Piece) -> None:
         if not self.watched:
             return
-        lines = plain_lines(piece)
-        if isinstance(piece, Did):
-            lines = [
-                f"{MARKS[piece.outcome]} {piece.name}  {short(piece.arguments, 80)}  {figures.seconds(piece.seconds)}"
-            ]
-        for line in lines:
+        for line in plain_lines(piece):
             sys.stderr.write((line if isinstance(piece, Question) else dim(line)) + "\n")
         sys.stderr.flush()
 
@@ -177,28 +167,30 @@ class Run:
 
     def _report(self, chat: Chat, events: Sequence[Event], code: int) -> int:
         """Print the answer, or everything as one object."""
-        turn = next((e.turn for e in events if isinstance(e.body, MessageReceived)), "")
-        own = [event for event in events if event.turn == turn]
-        answer = "\n\n".join(text_of(e.body.parts) for e in own if isinstance(e.body, MessageQueued))
+        turn = next((event.turn for event in events if isinstance(event.body, MessageReceived)), "")
+        own = [event.body for event in events if event.turn == turn]
+        answer = "\n\n".join(text_of(body.parts) for body in own if isinstance(body, MessageQueued))
+        models = [body.model for body in own if isinstance(body, ModelReplied)]
         over = self._sink.over
         if self._sink.as_json:
-            models = [e.body.model for e in own if isinstance(e.body, ModelReplied)]
-            print_json(
-                {
-                    "response": answer,
-                    "session": chat.key,
-                    "turn": turn,
-                    "model": models[-1] if models else "",
-                    "reason": over.reason if over else "open",
-                    "steps": over.steps if over else 0,
-                    "usage": over.usage if over else None,
-                }
-            )
+            print_json(_told(chat.key, turn, answer, models[-1] if models else "", over))
         elif over is not None and over.reason not in ("done", "stopped"):
             self._fail(inert(answer or over.sentence or f"It ended: {over.reason}."), code)
         elif not self._sink.streams and answer:
             sys.stdout.write(inert(answer) + "\n")
         return code
+
+
+def _told(session: str, turn: str, answer: str, model: str, over: Over | None) -> Json:
+    return {
+        "response": answer,
+        "session": session,
+        "turn": turn,
+        "model": model,
+        "reason": over.reason if over else "open",
+        "steps": over.steps if over else 0,
+        "usage": over.usage if over else Usage(),
+    }
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:

@@ -9,10 +9,9 @@ from operant.cli.output import say
 
 
 @click.command(help="Run without a chat, until stopped (Ctrl-C or SIGTERM).")
-@click.pass_context
-def command(ctx: click.Context) -> None:
+def command() -> int:
     """Serve until the end; 75 asks whoever started us for another start."""
-    ctx.exit(serve())
+    return serve()
 
 
 def serve() -> int:

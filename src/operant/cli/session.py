@@ -9,7 +9,7 @@ import click
 
 from operant.cli import figures
 from operant.cli.here import call
-from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
+from operant.cli.output import PROMPT, coloured, dim, json_option, print_json, print_table, say, say_text, strong
 from operant.kernel.records import Event, SessionInfo, text_of
 from operant.kernel.syscalls import (
     Exported,
@@ -88,10 +88,10 @@ def _say_event(event: Event, every: bool) -> None:
     body = event.body
     at = figures.clock_time(event.at)
     if event.type == "message.received" and not every:
-        say(f"{dim(at)} {strong('›')}")
+        say(f"{dim(at)} {strong(PROMPT)}")
         say_text(text_of(getattr(body, "parts", ())))
     elif event.type == "message.queued" and not every:
-        say(f"{dim(at)} {coloured('‹', 'cyan')}")
+        say(f"{dim(at)} {coloured('=', 'cyan')}")
         say_text(text_of(getattr(body, "parts", ())))
     elif every:
         import msgspec

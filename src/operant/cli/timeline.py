@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from operant.cli import figures
-from operant.cli.calls import MARKS, outcome_note, short
-from operant.cli.inert import one_line
-from operant.cli.output import cells, coloured, dim, strong
+from operant.cli.calls import asked_for, short
 from operant.kernel.records import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -24,6 +22,7 @@ from operant.kernel.records import (
     ModelReplied,
     Note,
     Record,
+    ToolCall,
     ToolEnded,
     ToolStarted,
     TurnEnded,
@@ -33,10 +32,6 @@ from operant.kernel.records import (
 )
 
 Kind = Literal["you", "step", "failed", "tool", "asked", "reply", "context", "note", "resumed"]
-
-_BAR = 20
-_NAME = 8
-_COLOURS: dict[str, str] = {"step": "blue", "tool": "green", "asked": "yellow", "failed": "red"}
 
 
 class Entry(Record):
@@ -140,6 +135,7 @@ class _Teller:
         self._turns: dict[str, _Open] = {}
         self._started: dict[str, tuple[int, ToolStarted]] = {}
         self._asked: dict[str, tuple[int, ApprovalAsked]] = {}
+        self._written: dict[str, str] = {}
         self._opened: ContextOpened | None = None
         self._cause = ""
 
@@ -162,13 +158,15 @@ class _Teller:
             for turn in list(self._turns.values())[-1:]:
                 start = turn.offset(at)
                 turn.entries.append(
-                    Entry(kind="asked", seq=0, start_ms=start, text=_call(asked), outcome="waits for an answer")
+                    Entry(kind="asked", seq=0, start_ms=start, text=self._call(asked), outcome="waits for an answer")
                 )
         for call_id, (at, tool) in self._started.items():
             for turn in list(self._turns.values())[-1:]:
                 if not any(call_id == asked.call_id for _, asked in self._asked.values()):
                     start = turn.offset(at)
-                    turn.entries.append(Entry(kind="tool", seq=0, start_ms=start, text=_call(tool), outcome="runs"))
+                    turn.entries.append(
+                        Entry(kind="tool", seq=0, start_ms=start, text=self._call(tool), outcome="runs")
+                    )
         return [turn.told() for turn in self._turns.values()]
 
     def _context(self, event: Event, body: ContextOpened) -> None:
@@ -188,6 +186,7 @@ class _Teller:
     def _model(self, turn: _Open, event: Event) -> None:
         match event.body:
             case ModelReplied() as body:
+                self._written |= {part.id: part.arguments for part in body.parts if isinstance(part, ToolCall)}
                 turn.add(
                     "step",
                     event,
@@ -207,7 +206,7 @@ class _Teller:
                 turn.add("context", event, text=f"compacted up to event {body.upto} ({body.strategy}), {sizes}")
                 turn.breaks.append(Break(seq=event.seq, part="messages", cause=f"compaction ({body.strategy})"))
             case Note(kind="hook") as body:
-                turn.add("note", event, text=body.text or str(body.data))
+                turn.add("note", event, text=_rewrite(body))
             case _:
                 return
 
@@ -243,117 +242,28 @@ class _Teller:
             case _:
                 return
 
+    def _call(self, body: ToolStarted | ApprovalAsked) -> str:
+        written = self._written.get(body.call_id)
+        return f"{body.name} {short(asked_for(body.arguments, written) if written else body.arguments)}".rstrip()
+
     def _tool_ended(self, turn: _Open, event: Event, body: ToolEnded) -> None:
         at, started = self._started.pop(body.call_id, (event.at, None))
-        text = _call(started) if started else body.name
+        text = self._call(started) if started else body.name
         took = body.duration_ms or (event.at - at) / 1_000
         turn.add("tool", event, took, text=text, outcome=body.outcome)
 
     def _approved(self, turn: _Open, event: Event, body: ApprovalAnswered) -> None:
         at, asked = self._asked.pop(body.approval_id, (event.at, None))
         who = f"{body.answer} by {body.by or 'somebody'}" + (f": {body.reason}" if body.reason else "")
-        turn.add("asked", event, (event.at - at) / 1_000, text=_call(asked) if asked else "", outcome=who)
+        turn.add("asked", event, (event.at - at) / 1_000, text=self._call(asked) if asked else "", outcome=who)
 
 
-def _call(body: ToolStarted | ApprovalAsked) -> str:
-    return f"{body.name}  {short(body.arguments)}".rstrip()
+def _rewrite(note: Note) -> str:
+    """Say which handler changed what, and where."""
+    data = note.data
+    words = f"{data.get('by', 'a hook')} {data.get('did', 'acted')} at {data.get('point', '?')}"
+    return f"{words}: {note.text}" if note.text else words
 
 
 def _sum(entries: Sequence[Entry], *kinds: Kind) -> float:
     return sum(one.took_ms for one in entries if one.kind in kinds)
-
-
-# ---------------------------------------------------------------------------- drawing
-
-
-def draw(turns: Sequence[TurnTold], width: int) -> list[str]:
-    """Return the timeline as lines of at most `width` columns."""
-    lines: list[str] = []
-    for turn in turns:
-        lines += [_head(turn), *_details(turn, max(width, 60)), ""]
-    return lines
-
-
-def total(turns: Sequence[TurnTold]) -> str:
-    """Say what all turns took together."""
-    usage = sum((turn.usage for turn in turns), Usage())
-    took, model, tool = (sum(getattr(turn, name) for turn in turns) for name in ("took_ms", "model_ms", "tool_ms"))
-    asked = sum(turn.asked_ms for turn in turns)
-    parts = [
-        ("model", model),
-        ("tools", tool),
-        ("waiting for you", asked),
-        ("rest", max(took - model - tool - asked, 0)),
-    ]
-    shares = " · ".join(f"{name} {100 * part / took:.0f} %" for name, part in parts if took and part / took >= 0.005)
-    turns_word = "turn" if len(turns) == 1 else "turns"
-    return f"{len(turns)} {turns_word} · {figures.seconds(took / 1_000)} · {figures.used(usage)}" + (
-        f"\nwhere the time went: {shares}" if shares else ""
-    )
-
-
-def _head(turn: TurnTold) -> str:
-    steps = f"{turn.steps} step{'' if turn.steps == 1 else 's'}"
-    good = turn.reason in ("done", "open")
-    reason = coloured(turn.reason, "green" if good else "red")
-    facts = (
-        f"{figures.moment(turn.began)} · {figures.seconds(turn.took_ms / 1_000)} · {steps} · {figures.used(turn.usage)}"
-    )
-    trigger = "" if turn.trigger == "message" else f" ({turn.trigger})"
-    return f"{strong(f'turn {turn.number}')}{trigger}  {reason}  {dim(facts)}"
-
-
-def _details(turn: TurnTold, width: int) -> list[str]:
-    lines: list[str] = []
-    step = 0
-    for entry in turn.entries:
-        step += entry.kind == "step" and not entry.text
-        label = f"step {step}" if entry.kind == "step" and not entry.text else entry.kind
-        took = figures.seconds(entry.took_ms / 1_000) if entry.took_ms else ""
-        room = width - _NAME - _BAR - 14
-        words = one_line(_words(entry), room)
-        padding = " " * (room - cells(words))
-        bar = coloured(_bar(entry, turn.took_ms), _COLOURS.get(entry.kind, "white")) if entry.took_ms else ""
-        lines.append(f"  {label:<{_NAME}} {words}{padding} {took:>9} {bar}".rstrip())
-    lines += [f"  {coloured('prefix', 'yellow'):<{_NAME}}   {_broken(one)}" for one in turn.breaks]
-    if turn.sentence and not any(one.kind == "reply" and one.text == turn.sentence for one in turn.entries):
-        lines.append(f"  {'ended':<{_NAME}} {one_line(turn.sentence, width - _NAME - 4)}")
-    return lines
-
-
-def _words(entry: Entry) -> str:
-    if entry.kind == "step":
-        return _step_words(entry)
-    if entry.kind == "tool":
-        mark = MARKS.get(entry.outcome, "…")  # type: ignore[call-overload]  # a tool that still runs has no outcome
-        note = entry.outcome if entry.outcome == "runs" else outcome_note(entry.outcome)  # type: ignore[arg-type]
-        return f"{mark} {entry.text}  {note}".rstrip()
-    if entry.kind == "asked":
-        return f"{entry.outcome}  {entry.text}"
-    return entry.text
-
-
-def _step_words(entry: Entry) -> str:
-    facts = [entry.model, f"{figures.tokens(entry.usage.input)} in ({figures.share(entry.usage)})"]
-    facts.append(f"{figures.tokens(entry.usage.output)} out")
-    if entry.usage.usd:
-        facts.append(figures.money(entry.usage.usd))
-    if entry.first_token_ms:
-        facts.append(f"first token {figures.seconds(entry.first_token_ms / 1_000)}")
-    if entry.attempts > 1:
-        facts.append(f"{entry.attempts} attempts")
-    return " · ".join([*([f"for {entry.text}"] if entry.text else []), *facts])
-
-
-def _broken(one: Break) -> str:
-    place = {"system": "the system prompt", "tools": "the tool schemas", "messages": "the first message"}[one.part]
-    where = f"byte {one.byte} of {place}" if one.byte >= 0 else place
-    return f"the request no longer began with the last one, from {where} on; cause: {one_line(one.cause, 80)}"
-
-
-def _bar(entry: Entry, took_ms: float) -> str:
-    if took_ms <= 0:
-        return ""
-    left = min(round(_BAR * entry.start_ms / took_ms), _BAR - 1)
-    length = max(1, min(round(_BAR * entry.took_ms / took_ms), _BAR - left))
-    return "░" * left + "█" * length + "░" * (_BAR - left - length)

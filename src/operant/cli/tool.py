@@ -37,8 +37,7 @@ def list_tools(agent: str, as_json: bool) -> None:
 @click.option("--agent", default="", help="As this agent.")
 @click.option("--session", default="", help="On record in this session.")
 @json_option
-@click.pass_context
-def run(ctx: click.Context, name: str, arguments: str, agent: str, session: str, as_json: bool) -> None:
+def run(name: str, arguments: str, agent: str, session: str, as_json: bool) -> int:
     """Run one tool; what it could not do is a failure of the command."""
     try:
         parsed = json.loads(arguments)
@@ -51,7 +50,7 @@ def run(ctx: click.Context, name: str, arguments: str, agent: str, session: str,
         print_json(result)
     else:
         say_text(text_of(result.parts))
-    ctx.exit({"ok": 0, "denied": 3}.get(result.outcome, 1))
+    return {"ok": 0, "denied": 3}.get(result.outcome, 1)
 
 
 def _first_line(text: str) -> str:

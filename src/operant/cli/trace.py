@@ -12,7 +12,8 @@ from operant.cli import figures
 from operant.cli.here import with_link
 from operant.cli.inert import one_line
 from operant.cli.output import json_option, print_json, say, say_text, strong
-from operant.cli.timeline import Break, TurnTold, draw, tell, total
+from operant.cli.timeline import Break, TurnTold, tell
+from operant.cli.waterfall import draw, total
 from operant.kernel.errors import NotFound
 from operant.kernel.records import SessionInfo, text_of
 from operant.kernel.syscalls import BlobGet, MessageTrace, SessionGet, SessionHistory, SessionList, Traced
@@ -86,7 +87,8 @@ def _show_message(inbox_id: str, as_json: bool) -> None:
     item = traced.item
     say(f"{strong(traced.state)}  {one_line(traced.sentence, 200)}")
     say(
-        f"  accepted {figures.moment(item.accepted)} from {one_line(item.author or 'somebody', 60)} in {one_line(item.session, 80)}"
+        f"  accepted {figures.moment(item.accepted)} from {one_line(item.author or 'somebody', 60)} "
+        f"in {one_line(item.session, 80)}"
     )
     say_text(f"  {one_line(text_of(item.parts), 100)}")
     _say_replies(traced)

@@ -279,6 +279,22 @@ class ModelAsk(Syscall[Asked]):
     max_output_tokens: int | None = None
 
 
+class ModelInfo(Record):
+    """A model that can be used, as `provider/model`; `why` says in one sentence how it was found."""
+
+    model: str
+    why: str = ""
+    window: int = 0
+
+
+class ModelList(Syscall[tuple[ModelInfo, ...]]):
+    """List the models that are used when neither agent nor session names one, best first."""
+
+    call = "model.list"
+    capability = "agent.read"
+    returns = tuple[ModelInfo, ...]
+
+
 class UsageList(Syscall[tuple[UsageRow, ...]]):
     """Return usage by day, session, agent, user, model and purse, from a day on (`YYYY-MM-DD`, UTC; empty: all)."""
 

@@ -21,11 +21,16 @@ class JsonLog:
     `now` returns microseconds since 1970. A disk that refuses the file costs log lines, never the program.
     """
 
-    def __init__(self, path: Path, secrets: Sequence[Secret], now: Callable[[], int]) -> None:
+    def __init__(self, path: Path, now: Callable[[], int]) -> None:
+        self._lines = _Lines(now)
         self._handler = _Rotating(path)
-        self._handler.setFormatter(_Lines(secrets, now))
+        self._handler.setFormatter(self._lines)
         self._logger = logging.getLogger("operant")
         self._before = (logging.NOTSET, True)
+
+    def hide(self, secrets: Sequence[Secret]) -> None:
+        """Take these out of every line from now on."""
+        self._lines.secrets = sorted({one.reveal() for one in secrets if one}, key=len, reverse=True)
 
     def __enter__(self) -> JsonLog:
         self._before = (self._logger.level, self._logger.propagate)
@@ -44,9 +49,9 @@ class JsonLog:
 
 
 class _Lines(logging.Formatter):
-    def __init__(self, secrets: Sequence[Secret], now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
-        self._secrets = sorted({one.reveal() for one in secrets if one}, key=len, reverse=True)
+        self.secrets: list[str] = []
         self._now = now
 
     def format(self, record: logging.LogRecord) -> str:
@@ -62,7 +67,7 @@ class _Lines(logging.Formatter):
         return json.dumps(clean, ensure_ascii=False)
 
     def _clean(self, text: str) -> str:
-        for secret in self._secrets:
+        for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
 

@@ -64,7 +64,7 @@ class Captured:
         if self.total <= room:
             self._head += data
             return
-        if self._spool is None:
+        if self._spool is None and self._limits.spool_bytes:
             self._open_spool()
         if len(self._head) < room:
             self._head += data[: room - len(self._head)]
@@ -102,7 +102,10 @@ class Captured:
             self._spool = None
 
     def _open_spool(self) -> None:
-        self._spool = cast("IO[bytes]", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - closed by close()
+        try:
+            self._spool = cast("IO[bytes]", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - closed by close()
+        except OSError:
+            self._limits = _without_spool(self._limits, 0)
         self._keep(bytes(self._head))
 
     def _keep(self, data: bytes) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 _ESCAPES = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard
-    r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"  # DCS, SOS, PM, APC
-    r"|[\x1b][\[][0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
+    # One that does not end takes no text with it, and looking for its end takes no time to speak of.
+    r"\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # OSC: titles, links, the clipboard
+    r"|\x1b[PX^_][^\x1b]{0,4096}\x1b\\"  # DCS, SOS, PM, APC
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
     r"|\x9b[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]"  # two bytes and a bit
 )

@@ -66,7 +66,10 @@ def write_yaml(data: object) -> str:
     """Write plain data as YAML, keys in their order."""
     import yaml
 
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    if read_yaml(text).data == data:
+        return text
+    return yaml.safe_dump(data, sort_keys=False)  # rare letters that the reader takes for line ends, escaped
 
 
 def _check_depth(events: Any, first_line: int) -> None:

@@ -29,6 +29,12 @@ class Lost(Unavailable):
     code = "lost"
 
 
+class Gone(Lost):
+    """Report that the system had gone away before anything was asked; nothing was done."""
+
+    code = "gone"
+
+
 class _Seen(Record):
     subscription: int
     event: Event | None = None
@@ -90,7 +96,7 @@ class RemoteClient:
 
     async def _ask(self, method: str, params: Any, id: int = 0) -> Incoming:
         if self._lost:
-            raise _lost()
+            raise Gone("The system has gone away.", "Start it again, or connect anew.")
         if not id:
             self._last += 1
             id = self._last

@@ -77,7 +77,15 @@ def test_a_pattern_never_allows_more_than_the_one_program_it_names(command: str)
 
 @pytest.mark.parametrize(
     "command",
-    ["rm -rf /", "ls && rm -rf /", "ls;rm   -rf /", "echo $(rm -rf /)", "(rm -rf /)", "rm\u200b -rf /", "ｒｍ -rf /"],
+    [
+        "rm -rf /",
+        "ls && rm -rf /",
+        "ls;rm   -rf /",
+        "echo $(rm -rf /)",
+        "(rm -rf /)",
+        "rm\u200b -rf /",
+        "\uff52\uff4d -rf /",
+    ],
 )
 def test_a_denied_command_is_denied_in_every_piece_and_disguise(command: str) -> None:
     assert answer({"shell": "allow", "shell(rm *)": "deny"}, "shell", command) == "deny"

@@ -98,8 +98,19 @@ def test_texts_made_to_be_slow_are_not(text: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["OPENAI_API_KEY", "openai_api_key", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "SSH_AUTH_SOCK"]
-    + ["DB_PASS", "MY_APIKEY", "SENTRY_DSN", "GOOGLE_APPLICATION_CREDENTIALS", "KEYS"],
+    [
+        "OPENAI_API_KEY",
+        "openai_api_key",
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "PGPASSWORD",
+        "SSH_AUTH_SOCK",
+        "DB_PASS",
+        "MY_APIKEY",
+        "SENTRY_DSN",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "KEYS",
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert names_a_secret(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class FakeHost:
         self.searched: list[SessionSearch] = []
         self.more_environment: dict[str, str] = {}
         self.after: Any = None
+        self.on_set: Callable[[str], object] = lambda key: None
 
     def tool(self, tool: Any) -> None:
         self.tools[tool.spec.name] = tool
@@ -67,6 +68,7 @@ class FakeHost:
             case KvGet(namespace=namespace, key=key):
                 return self.values.get((namespace, key))
             case KvSet(namespace=namespace, key=key, value=value):
+                self.on_set(key)
                 self.values[namespace, key] = value
                 return None
             case SessionSearch():

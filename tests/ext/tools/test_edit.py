@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ async def test_own_edits_are_no_conflict(bench: Bench, code: Path) -> None:
 
 async def test_an_edit_repeated_after_a_crash_is_done_once(bench: Bench, code: Path) -> None:
     """The file was written, and the process died before the result was on record."""
-    edit = {"path": "code.py", "old": "b = 2", "new": "b = 2\nb = 2"}
+    edit: dict[str, Any] = {"path": "code.py", "old": "b = 2", "new": "b = 2\nb = 2"}
     await bench.call("read_file", path="code.py")
     seen = dict(bench.host.values)
     await bench.call("edit_file", key="k7", **edit)
@@ -82,14 +83,7 @@ async def test_an_edit_that_had_not_happened_is_repeated(bench: Bench, code: Pat
 
 async def test_a_change_between_reading_and_writing_is_a_conflict(bench: Bench, code: Path) -> None:
     """Somebody writes at the last moment: while the intention is being kept."""
-    host_call = bench.host.call
-
-    async def call(syscall):
-        if getattr(syscall, "key", "").startswith("edit:") and hasattr(syscall, "value"):
-            code.write_text("somebody else\n")
-        return await host_call(syscall)
-
-    bench.host.call = call
+    bench.host.on_set = lambda key: key.startswith("edit:") and code.write_text("somebody else\n")
     said = await bench.call("edit_file", path="code.py", old="b = 2", new="b = 3")
     assert (said.outcome, "changed since" in said.text) == ("error", True)
     assert code.read_text() == "somebody else\n"
@@ -113,9 +107,8 @@ async def test_a_cancelled_edit_is_whole_or_not_at_all(bench: Bench, code: Path)
     code.write_text("x" * 2_000_000 + "END")
     for turns in range(0, 40, 4):
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(
-                bench.call("edit_file", path="code.py", old="x" * 100 + "END", new="y" * 50 + "END")
-            )
+            edit: dict[str, Any] = {"path": "code.py", "old": "x" * 100 + "END", "new": "y" * 50 + "END"}
+            task = group.create_task(bench.call("edit_file", **edit))
             for _ in range(turns):
                 await asyncio.sleep(0)
             task.cancel()

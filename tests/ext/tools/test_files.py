@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -46,7 +47,7 @@ async def test_no_tool_reaches_out_of_the_workspace(bench: Bench, workspace: Pat
     """D1, D2, D4; a hard link may be read but not changed."""
     (workspace / "link").symlink_to(secret)
     os.link(secret, workspace / "hard")
-    calls = [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("write_file", {"content": "x"}),
         ("edit_file", {"old": "CANARY", "new": "x"}),
         ("read_file", {}),
@@ -62,7 +63,20 @@ async def test_no_tool_reaches_out_of_the_workspace(bench: Bench, workspace: Pat
     assert secret.read_text() == "CANARY"
 
 
-@pytest.mark.parametrize("path", [".env", ".ENV", ".git/hooks/pre-commit", ".Git/config", ".ssh/authorized_keys", ".bashrc", "sub/.zshenv", ".config/systemd/user/x.service", "GIT~1/hooks/x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".ENV",
+        ".git/hooks/pre-commit",
+        ".Git/config",
+        ".ssh/authorized_keys",
+        ".bashrc",
+        "sub/.zshenv",
+        ".config/systemd/user/x.service",
+        "GIT~1/hooks/x",
+    ],
+)
 async def test_protected_files_are_not_written(bench: Bench, workspace: Path, path: str) -> None:
     """D6, D7."""
     said = await bench.call("write_file", path=path, content="x")
@@ -118,8 +132,8 @@ async def test_too_much_is_refused_in_words(workspace: Path) -> None:
         assert "too large" in (await bench.call("read_file", path="sparse")).text
         assert "too large" in (await bench.call("edit_file", path="sparse", old="a", new="b")).text
         for path in ("pipe", "."):
-            for name, more in (("read_file", {}), ("write_file", {"content": "x"})):
-                assert (await bench.call(name, path=path, **more)).outcome == "error"
+            assert (await bench.call("read_file", path=path)).outcome == "error"
+            assert (await bench.call("write_file", path=path, content="x")).outcome == "error"
         assert (await bench.call("search_files", pattern="x")).text == "Nothing matches."
 
 
@@ -132,12 +146,13 @@ async def test_long_listings_are_bounded(bench: Bench, workspace: Path) -> None:
 
 async def test_an_agent_without_a_workspace_is_told_so(bench: Bench) -> None:
     bench.agent = Agent(name="homeless")
-    for name, arguments in (
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("shell", {"command": "true"}),
         ("read_file", {"path": "x"}),
         ("write_file", {"path": "x", "content": ""}),
         ("search_files", {"pattern": "x"}),
-    ):
+    ]
+    for name, arguments in calls:
         said = await bench.call(name, **arguments)
         assert (said.outcome, said.text) == ("error", "The agent homeless has no workspace.")
 

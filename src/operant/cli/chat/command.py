@@ -17,10 +17,9 @@ MAIN = "main"
 @click.command(help="Talk in the terminal; without a terminal, a line in and a line out.")
 @click.option("--agent", default="", help="Who answers.")
 @click.option("--session", default="", help="Go on with this session.")
-@click.pass_context
-def command(ctx: click.Context, agent: str, session: str) -> None:
+def command(agent: str, session: str) -> int:
     """Open a chat."""
-    ctx.exit(with_link(lambda client: talk(client, agent, session)))
+    return with_link(lambda client: talk(client, agent, session))
 
 
 async def talk(client: Client, agent: str = "", session: str = "", greeting: str = "") -> int:
@@ -33,7 +32,7 @@ async def talk(client: Client, agent: str = "", session: str = "", greeting: str
 
 async def _in_terminal(client: Client, agent: str, key: str, greeting: str) -> int:
     from operant.cli.chat.loop import Chat
-    from operant.cli.chat.story import Notice
+    from operant.cli.chat.pieces import Notice
     from operant.cli.chat.terminal import Terminal
 
     terminal = Terminal(home().state / "chat_history")

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from operant.cli.chat.pieces import Notice, Piece, Question, Said
 from operant.cli.chat.question import HELP, Answer, read_answer
 from operant.cli.chat.recap import READ, recap
-from operant.cli.chat.story import Notice, Piece, Question, Said, Story
+from operant.cli.chat.story import Story
 from operant.kernel.errors import NotFound, OperantError
 from operant.kernel.records import Event, SessionInfo, Text
 from operant.kernel.syscalls import (
@@ -158,16 +159,15 @@ class Chat:
             approval_id=question.approval_id, answer=answer.answer, scope=answer.scope, reason=answer.reason
         )
         await self.client.call(call)
-        self.story.questions.pop(question.approval_id, None)
+        self.story.close(question.approval_id)
         self._note()
 
     async def send(self, text: str) -> None:
         """Dispatch a message."""
-        steering = self.story.busy
+        steering = bool(self.story.turn)
         external_id = self._ids.new()
         self.story.mine.add(external_id)
-        self.idle.clear()
-        self.settled.clear()
+        self._note()
         pieces: list[Piece] = [Said(text)]
         if steering:
             pieces.append(Notice("it will see this at its next step"))
@@ -178,6 +178,7 @@ class Chat:
             )
             await self.client.call(call)
         except OperantError:
+            self.story.mine.discard(external_id)
             self._note()
             raise
 

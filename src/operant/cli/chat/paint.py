@@ -5,15 +5,17 @@ from __future__ import annotations
 from io import StringIO
 from typing import assert_never
 
-from rich.console import Console, RenderableType
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Heading, Markdown
 from rich.padding import Padding
 from rich.text import Text
 
 from operant.cli import figures
 from operant.cli.calls import MARKS, outcome_note, short, whole
-from operant.cli.chat.story import Answered, Did, Notice, Over, Piece, Question, Running, Said, Story, Words
+from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
+from operant.cli.chat.story import Running, Story
 from operant.cli.inert import inert, one_line
+from operant.cli.output import PROMPT
 from operant.kernel.records import Outcome
 
 _KEPT_LINES = 3
@@ -31,7 +33,7 @@ class Paint:
 
     def piece(self, piece: Piece) -> str:
         """Draw one finished piece."""
-        return self._drawn(*_drawing(piece, self.width))
+        return self._drawn(*_drawing(piece, self.width)) + ("\n" if isinstance(piece, Said | Words | Over) else "")
 
     def live(self, story: Story, now: float, height: int) -> str:
         """Draw what changes, in at most `height` lines; the end of it counts."""
@@ -58,15 +60,17 @@ class Paint:
         )
         for part in parts:
             console.print(part)
-        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        lines = [line.rstrip() for line in out.getvalue().splitlines()]
+        filled = [index for index, line in enumerate(lines) if inert(line).strip()] or [0]
+        return "\n".join(lines[filled[0] : filled[-1] + 1])
 
 
 def _drawing(piece: Piece, width: int) -> list[RenderableType]:
     match piece:
         case Said():
-            return [Text(f"› {piece.text}", style="bold"), Text()]
+            return [Text(f"{PROMPT} {piece.text}", style="bold")]
         case Words():
-            return [_markdown(piece.text), Text()]
+            return [_markdown(piece.text)]
         case Did():
             return _did(piece, width)
         case Question():
@@ -81,9 +85,21 @@ def _drawing(piece: Piece, width: int) -> list[RenderableType]:
             assert_never(piece)
 
 
+class _Heading(Heading):
+    """A heading that stands at the left, where reading begins."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Words(Markdown):
+    elements = {**Markdown.elements, "heading_open": _Heading}
+
+
 def _markdown(text: str) -> Markdown:
     # Links are shown as words and address: a terminal's own links can say one thing and open another.
-    return Markdown(text, hyperlinks=False, code_theme="ansi_dark")
+    return _Words(text, hyperlinks=False, code_theme="ansi_dark")
 
 
 def _did(did: Did, width: int) -> list[RenderableType]:
@@ -134,9 +150,9 @@ def _over(over: Over) -> list[RenderableType]:
     steps = f"{over.steps} step{'' if over.steps == 1 else 's'}"
     words = f"{steps} · {figures.used(over.usage)} · {figures.seconds(over.seconds)}"
     if over.reason == "done":
-        return [Text(words, style="dim"), Text()]
+        return [Text(words, style="dim")]
     parts: list[RenderableType] = [Text(over.sentence, style="red")] if over.sentence else []
-    return [*parts, Text(f"■ {over.reason.replace('_', ' ')} · {words}", style="yellow"), Text()]
+    return [*parts, Text(f"■ {over.reason.replace('_', ' ')} · {words}", style="yellow")]
 
 
 def _spin(now: float) -> str:

@@ -11,8 +11,8 @@ from typing import TextIO
 from operant.cli import figures
 from operant.cli.calls import MARKS, outcome_note, short, whole
 from operant.cli.chat.loop import Chat
+from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.chat.question import HELP
-from operant.cli.chat.story import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.inert import inert
 
 _WIDTH = 100
@@ -80,21 +80,25 @@ def plain_lines(piece: Piece) -> list[str]:
     """Return a piece as plain lines."""
     match piece:
         case Words():
-            return [piece.text]
+            return [piece.text, ""]
         case Did():
-            note = outcome_note(piece.outcome) or ("failed" if piece.outcome == "error" else "")
-            words = f"{MARKS[piece.outcome]} {piece.name}  {short(piece.arguments, _WIDTH)}  {note}".rstrip()
-            return [f"{words}  {figures.seconds(piece.seconds)}"]
+            return [did_line(piece)]
         case Question():
             asks = inert(piece.question) or "May this run?"
-            return [f"? {asks}", f"  {piece.name}", *(f"  {line}" for line in whole(piece.arguments)), f"  {HELP}"]
+            return [f"? {asks}", *(f"  {line}" for line in (piece.name, *whole(piece.arguments), HELP))]
         case Answered():
             return [f"{piece.answer}: {piece.name}"]
         case Notice():
             return [f"· {inert(piece.text)}"]
-        case Over(reason="done"):
-            return []
         case Over():
-            return [f"■ {piece.reason}" + (f": {piece.sentence}" if piece.sentence else "")]
+            said = f": {piece.sentence}" if piece.sentence else ""
+            return [] if piece.reason == "done" else [f"■ {piece.reason}{said}"]
         case Said():
             return []
+
+
+def did_line(did: Did) -> str:
+    """Say in one line what a tool did."""
+    note = outcome_note(did.outcome) or ("failed" if did.outcome == "error" else "")
+    words = f"{MARKS[did.outcome]} {did.name}  {short(did.arguments, _WIDTH)}  {note}".rstrip()
+    return f"{words}  {figures.seconds(did.seconds)}"

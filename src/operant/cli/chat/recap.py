@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from operant.cli.chat.story import Notice, Piece, Said, Story, Words
+from operant.cli.chat.pieces import Notice, Piece, Said, Words
+from operant.cli.chat.story import Story
 from operant.cli.inert import inert
 from operant.kernel.records import Event, MessageQueued, MessageReceived, TurnEnded, TurnStarted, text_of
 

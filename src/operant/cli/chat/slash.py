@@ -65,7 +65,8 @@ async def _model(chat: Chat, words: str) -> None:
     status = await chat.client.call(KernelStatus())
     known = ", ".join(status.models) or "none"
     await chat.say(
-        f"model: {info.model or 'the agent decides'}; there are: {known}. /model NAME chooses, /model default gives it back."
+        f"model: {info.model or 'the agent decides'}; providers: {known}. "
+        "/model NAME chooses, /model default gives it back."
     )
 
 
@@ -81,7 +82,8 @@ async def _usage(chat: Chat, words: str) -> None:
 
 
 async def _trace(chat: Chat, words: str) -> None:
-    from operant.cli.timeline import draw, tell
+    from operant.cli.timeline import tell
+    from operant.cli.waterfall import draw
 
     info = await chat.client.call(SessionGet(session=chat.key))
     events = await chat.client.call(SessionHistory(session=chat.key, after=max(info.events - 300, 0)))

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from operant.cli.calls import parsed
+from operant.cli.calls import asked_for, parsed
+from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.inert import inert
 from operant.kernel.records import (
     ApprovalAnswered,
     ApprovalAsked,
     ContextCompacted,
     Delta,
-    Ending,
     Event,
     Json,
     MessageFailed,
@@ -23,88 +23,17 @@ from operant.kernel.records import (
     MessageReceived,
     ModelFailed,
     ModelReplied,
-    Outcome,
     SessionChanged,
     ToolCall,
     ToolEnded,
     ToolStarted,
     TurnEnded,
     TurnStarted,
-    Usage,
     text_of,
 )
 
 TAIL = 4_000
 """Characters of a running tool's output that are kept for its live lines."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """A message from a person."""
-
-    text: str
-    author: str = ""
-
-
-@dataclass(frozen=True)
-class Words:
-    """A finished stretch of the answer, as Markdown."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Did:
-    """A tool call that is over."""
-
-    name: str
-    arguments: Json
-    outcome: Outcome
-    seconds: float
-    output: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """A call that waits for a person's yes or no."""
-
-    approval_id: str
-    name: str
-    arguments: Json
-    question: str
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What became of a question."""
-
-    name: str
-    answer: str
-    by: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something to know that is not part of the conversation."""
-
-    text: str
-    bad: bool = False
-
-
-@dataclass(frozen=True)
-class Over:
-    """A turn that is over."""
-
-    turn: str
-    reason: Ending
-    sentence: str
-    usage: Usage
-    steps: int
-    seconds: float
-
-
-Piece = Said | Words | Did | Question | Answered | Notice | Over
 
 
 @dataclass
@@ -133,6 +62,7 @@ class Story:
     seq: int = 0
     running: dict[str, Running] = field(default_factory=dict[str, Running])
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    _closing: dict[str, Question] = field(default_factory=dict[str, Question])
     _calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     _shown: str = ""  # words of this step that are finished pieces already
     _told: str = ""  # the last whole reply, to know it again when it is queued
@@ -141,8 +71,8 @@ class Story:
 
     @property
     def busy(self) -> bool:
-        """Tell whether a turn is open."""
-        return bool(self.turn)
+        """Tell whether a turn is open, or a message of ours on its way to one."""
+        return bool(self.turn or self.mine)
 
     def see(self, seen: Event | Delta) -> list[Piece]:
         """Take one more."""
@@ -151,7 +81,7 @@ class Story:
         self.seq = seen.seq
         match seen.body:
             case MessageReceived() as body:
-                return self._received(body)
+                return self._received(seen, body)
             case TurnStarted() as body:
                 return self._started(seen, body)
             case ModelReplied(purpose="turn") as body:
@@ -159,21 +89,18 @@ class Story:
             case ModelFailed() as body:
                 return self._failed(body)
             case ToolStarted() as body:
-                self.running[body.call_id] = Running(body.name, body.arguments, self.now())
-                return []
+                return self._runs(body)
             case ToolEnded() as body:
                 return self._ended(body)
-            case ApprovalAsked() as body:
-                asked = Question(body.approval_id, body.name, body.arguments, body.question)
-                self.questions[body.approval_id] = asked
-                return [asked]
-            case ApprovalAnswered() as body:
-                return self._answered(body)
             case _:
                 return self._rest(seen)
 
     def _rest(self, event: Event) -> list[Piece]:
         match event.body:
+            case ApprovalAsked() as body:
+                return self._asked(body)
+            case ApprovalAnswered() as body:
+                return self._answered(body)
             case MessageQueued() as body:
                 return self._queued(body)
             case MessageFailed() as body:
@@ -186,6 +113,12 @@ class Story:
                 return self._over(event, body)
             case _:
                 return []
+
+    def close(self, approval_id: str) -> None:
+        """Note that a question has an answer, which is not on record yet."""
+        question = self.questions.pop(approval_id, None)
+        if question is not None:
+            self._closing[approval_id] = question
 
     # ------------------------------------------------------------------ deltas
 
@@ -232,7 +165,9 @@ class Story:
 
     # ------------------------------------------------------------------ events
 
-    def _received(self, body: MessageReceived) -> list[Piece]:
+    def _received(self, event: Event, body: MessageReceived) -> list[Piece]:
+        if not self.turn:
+            self.turn, self._began = event.turn, event.at  # its turn begins with the very next event
         if body.external_id in self.mine:
             self.mine.discard(body.external_id)
             return []
@@ -269,15 +204,28 @@ class Story:
             return []  # a `restart` or the turn's end says it
         return [Notice(f"{body.purpose}: {body.sentence or body.error}")]
 
+    def _runs(self, body: ToolStarted) -> list[Piece]:
+        call = self._calls.get(body.call_id)
+        arguments = asked_for(body.arguments, call.arguments) if call else body.arguments
+        self.running[body.call_id] = Running(body.name, arguments, self.now())
+        return []
+
+    def _asked(self, body: ApprovalAsked) -> list[Piece]:
+        asked = Question(body.approval_id, body.name, body.arguments, body.question)
+        self.questions[body.approval_id] = asked
+        return [asked]
+
     def _ended(self, body: ToolEnded) -> list[Piece]:
         running = self.running.pop(body.call_id, None)
         call = self._calls.pop(body.call_id, None)
         name = body.name or (running.name if running else call.name if call else "tool")
         arguments = running.arguments if running else parsed(call.arguments) if call else {}
-        return [Did(name, arguments, body.outcome, body.duration_ms / 1_000, inert(text_of(body.parts)))]
+        took = body.duration_ms / 1_000 or (self.now() - running.since if running else 0.0)
+        return [Did(name, arguments, body.outcome, took, inert(text_of(body.parts)))]
 
     def _answered(self, body: ApprovalAnswered) -> list[Piece]:
-        question = self.questions.pop(body.approval_id, None)
+        self.close(body.approval_id)
+        question = self._closing.pop(body.approval_id, None)
         return [Answered(question.name if question else "", body.answer, body.by, inert(body.reason))]
 
     def _queued(self, body: MessageQueued) -> list[Piece]:

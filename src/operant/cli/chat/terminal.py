@@ -11,24 +11,25 @@ from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.styles import Style
 
 from operant.cli.chat.loop import Chat
 from operant.cli.chat.paint import Paint
-from operant.cli.chat.question import HELP
+from operant.cli.chat.pieces import Over, Piece, Question, Said, Words
+from operant.cli.chat.question import HELP, read_answer
 from operant.cli.chat.slash import COMMANDS
-from operant.cli.chat.story import Piece
+from operant.cli.output import PROMPT
 from operant.kit.clock import SystemClock
 
 _TICK_S = 0.1
 _LINES = 64
 """Lines that wait to be carried out; more are refused with the bell."""
-_STYLE = Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"})
+_MENU_LINES = 9
 
 
 class Terminal:
@@ -39,6 +40,7 @@ class Terminal:
         self._clock = SystemClock()
         self._lines: asyncio.Queue[str] = asyncio.Queue(_LINES)
         self._hint = ""
+        self._tight = False
         self._stops: asyncio.Queue[None] = asyncio.Queue(1)
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
@@ -47,19 +49,23 @@ class Terminal:
             completer=_Commands(),
             complete_while_typing=True,
             key_bindings=self._keys(),
-            bottom_toolbar=self._toolbar,
+            placeholder=self._placeholder,
             erase_when_done=True,
-            style=_STYLE,
             prompt_continuation="  ",
             reserve_space_for_menu=0,
         )
         self._session.app.min_redraw_interval = 0.05
+        self._session.default_buffer.on_text_changed += self._make_room
 
     async def show(self, pieces: Sequence[Piece]) -> None:
         """Print above the input line."""
         paint = self._paint()
-        text = "\n".join(drawn for drawn in map(paint.piece, pieces))
-        await run_in_terminal(lambda: _write(text))
+        lines: list[str] = []
+        for piece in pieces:
+            paragraph = isinstance(piece, Said | Words | Question)
+            lines += ["", paint.piece(piece)] if paragraph and self._tight else [paint.piece(piece)]
+            self._tight = not isinstance(piece, Said | Words | Over)
+        await run_in_terminal(lambda: _write("\n".join(lines)))
 
     def changed(self) -> None:
         """Draw the live end anew."""
@@ -114,21 +120,27 @@ class Terminal:
     def _message(self) -> ANSI:
         chat = self._chat
         if chat is None:
-            return ANSI("› ")
+            return ANSI(f"{PROMPT} ")
         height = max(shutil.get_terminal_size().lines - 6, 3)
         live = self._paint().live(chat.story, self._clock.monotonic(), height)
-        prompt = f"\x1b[33m{HELP}\x1b[0m\n? " if chat.question else "\x1b[1m›\x1b[0m "
+        prompt = f"\x1b[33m{HELP}\x1b[0m\n? " if chat.question else f"\x1b[1m{PROMPT}\x1b[0m "
         return ANSI(f"{live}\n\n{prompt}" if live else prompt)
 
-    def _toolbar(self) -> str:
+    def _placeholder(self) -> ANSI:
+        """Say in the empty line what can be done now."""
         chat = self._chat
+        words = "/help · Ctrl-D leaves"
         if self._hint or chat is None:
-            return self._hint
-        if chat.question:
-            return "it waits for your answer"
-        if chat.story.busy:
-            return "working · type to steer it · Ctrl-C stops it"
-        return f"{chat.key} · /help · Ctrl-D leaves"
+            words = self._hint
+        elif chat.question:
+            words = "it waits for your answer"
+        elif chat.story.busy:
+            words = "type to steer it · Ctrl-C stops it"
+        return ANSI(f"\x1b[2m{words}\x1b[0m")
+
+    def _make_room(self, buffer: Buffer) -> None:
+        """Keep lines free below for the menu of commands, and only for it."""
+        self._session.reserve_space_for_menu = _MENU_LINES if buffer.text.startswith("/") else 0
 
     # ------------------------------------------------------------------ keys
 
@@ -146,11 +158,16 @@ class Terminal:
         self._hint = ""
         if not buffer.text.strip():
             return
-        if self._lines.full():
+        if self._lines.full() or not self._fits(buffer.text):
             event.app.output.bell()
             return
         self._lines.put_nowait(buffer.text)
         buffer.reset(append_to_history=True)
+
+    def _fits(self, text: str) -> bool:
+        """Tell whether a line can be sent now; while a question is open, only answers and commands can."""
+        waiting = self._chat is not None and self._chat.question is not None
+        return not waiting or text.startswith("/") or read_answer(text) is not None
 
     def _interrupt(self, event: KeyPressEvent) -> None:
         chat = self._chat

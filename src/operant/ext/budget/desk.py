@@ -29,7 +29,6 @@ from operant.sdk import (
     ModelFailed,
     Parameters,
     Reject,
-    UsageList,
     UsageRow,
 )
 
@@ -169,7 +168,7 @@ class Desk:
             if self._loaded:
                 return
             today = day_of(self._host.clock.now())
-            rows = await self._host.call(UsageList(since_day="" if self._settings.session.binds else today))
+            rows = await self._host.kept.usage("" if self._settings.session.binds else today)
             self._ledger.turn_to(today)
             for row in rows:
                 self._count(row, today)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from operant.ext.budget.calendar import day_of, days_before
-from operant.sdk import Host, Principal, Record, Syscall, Usage, UsageList, UsageRow
+from operant.sdk import Host, Principal, Record, Syscall, Usage, UsageRow
 
 Range = Literal["today", "7d", "30d", "all"]
 
@@ -55,7 +55,7 @@ class Reporter:
         since = ""
         if call.range != "all":
             since = days_before(day_of(self._host.clock.now()), _DAYS[call.range])
-        return report_of(call.range, since, await self._host.call(UsageList(since_day=since)))
+        return report_of(call.range, since, tuple(await self._host.kept.usage(since)))
 
 
 def report_of(span: Range, since_day: str, rows: tuple[UsageRow, ...]) -> Report:

@@ -16,7 +16,7 @@ from operant.ext.tools.shell import shell_tools
 from operant.ext.tools.workspace import Workspaces
 from operant.sdk import TOOL_AFTER, Host
 
-AFTER_OTHERS = 900  # redaction and the like come first: what they take out is in no blob
+AFTER_OTHERS = -900  # redaction and the like come first: what they take out is in no blob
 
 
 @asynccontextmanager

@@ -1,0 +1,182 @@
+"""The checks of `operant doctor`: each looks at one thing and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from operant.app.config import load_config
+from operant.app.extensions import find_extensions
+from operant.app.home import Home
+from operant.cli import figures
+from operant.cli.here import call
+from operant.kernel.errors import Invalid, OperantError
+from operant.kernel.records import Record
+from operant.kernel.syscalls import AgentList, KernelStatus, MessageList, ModelList, Status
+from operant.kit.secret import Secret
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LITTLE = 1_000_000_000
+_TOO_LITTLE = 100_000_000
+
+
+class Check(Record):
+    """What one look found, and what to do about it."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    text: str
+    hint: str = ""
+
+
+def examine(home: Home) -> list[Check]:
+    """Look at everything, from the disk up."""
+    checks = [*_program(), *_home(home), *_disk(home), *_settings(home)]
+    if any(check.state == "fail" for check in checks):
+        skipped = "not looked at: what fails above comes first"
+        return [*checks, *_sandbox(), Check(name="system", state="warn", text=skipped)]
+    return [*checks, *_system(home), *_sandbox()]
+
+
+def _program() -> Iterator[Check]:
+    from operant import __version__
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Check(name="program", state="ok", text=f"operant {__version__} on Python {python}, {sys.platform}")
+
+
+def _home(home: Home) -> Iterator[Check]:
+    if not home.exists:
+        yield Check(name="home", state="warn", text=f"{home.path} is not there yet", hint="operant init makes it")
+        return
+    wide = [path for path in (home.path, home.state, home.config, home.log) if _is_open(path)]
+    for path in wide:
+        yield Check(
+            name="home", state="fail", text=f"others may read {path}", hint=f"chmod go= {path}   (or: operant init)"
+        )
+    if not os.access(home.path, os.W_OK):
+        yield Check(name="home", state="fail", text=f"{home.path} cannot be written to", hint="whose is it?")
+    elif not wide:
+        yield Check(name="home", state="ok", text=f"{home.path}, for you alone")
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        return os.name == "posix" and bool(path.stat().st_mode & _OTHERS)
+    except OSError:
+        return False
+
+
+def _disk(home: Home) -> Iterator[Check]:
+    place = next((path for path in (home.path, *home.path.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(place).free
+    state: Literal["ok", "warn", "fail"] = "ok" if free > _LITTLE else "warn" if free > _TOO_LITTLE else "fail"
+    hint = "" if state == "ok" else "make room: the store stops when the disk is full"
+    yield Check(name="disk", state=state, text=f"{figures.size(free)} free", hint=hint)
+
+
+def _settings(home: Home) -> Iterator[Check]:
+    try:
+        config = load_config(home.path, os.environ, find_extensions().extensions)
+    except Invalid as error:
+        for line in error.sentence.splitlines():
+            yield Check(name="settings", state="fail", text=line, hint="operant config keys explains every key")
+        return
+    yield Check(name="settings", state="ok", text=f"{home.config} is fine")
+    for key, secret in _secrets(config.sections, ""):
+        if not secret:
+            text = f"{key}: the variable {secret.name or 'for it'} is not set"
+            yield Check(name="settings", state="warn", text=text, hint="set it in the environment or in env_file")
+
+
+def _secrets(value: Any, path: str) -> Iterator[tuple[str, Secret]]:
+    if isinstance(value, Secret):
+        yield path, value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _secrets(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, dict):
+        for name, item in cast("dict[str, Any]", value).items():
+            yield from _secrets(item, f"{path}.{name}" if path else name)
+
+
+def _system(home: Home) -> Iterator[Check]:
+    """Ask the system that runs, or one that is started for this."""
+    if not home.exists:
+        return
+    from operant.app.ask import ask
+
+    try:
+        runs = ask(home.socket, KernelStatus.call, {}) is not None
+        status = call(KernelStatus())
+    except OperantError as error:
+        yield Check(name="system", state="fail", text=error.sentence, hint=error.hint)
+        return
+    who = f"runs as process {status.pid}" if runs else "does not run; started for this check only"
+    yield Check(name="system", state="ok", text=f"{who}, {len(status.extensions)} extensions at work")
+    yield from _store(status)
+    for problem in status.problems:
+        yield Check(name="problem", state="warn", text=problem, hint="the last valid version stays in force")
+    yield from _models()
+    yield from _agents()
+    yield from _letters()
+
+
+def _store(status: Status) -> Iterator[Check]:
+    if status.reason:
+        yield Check(name="store", state="fail", text=status.reason, hint=status.hint)
+    for damage in status.damages:
+        text = f"{damage.what} at {damage.where}: {damage.action}"
+        yield Check(name="store", state="fail", text=text, hint="operant doctor --repair saves what can be read")
+    if not status.reason and not status.damages:
+        yield Check(name="store", state="ok", text="accepts, and nothing in it is damaged")
+
+
+def _models() -> Iterator[Check]:
+    try:
+        models = call(ModelList())
+    except OperantError as error:
+        yield Check(name="models", state="warn", text=error.sentence, hint=error.hint)
+        return
+    if not models:
+        yield Check(name="models", state="fail", text="no model was found", hint="set a key, or start a model server")
+    for one in models[:1]:
+        smart = not one.model.startswith("offline/")
+        hint = "" if smart else "set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama"
+        yield Check(name="models", state="ok" if smart else "warn", text=one.why or one.model, hint=hint)
+    for one in models[1:]:
+        yield Check(name="models", state="ok", text=f"then {one.model}")
+
+
+def _agents() -> Iterator[Check]:
+    names = ", ".join(agent.name for agent in call(AgentList()))
+    yield Check(name="agents", state="ok" if names else "fail", text=names or "there is none")
+
+
+def _letters() -> Iterator[Check]:
+    dead = len(call(MessageList(dead=True)))
+    if dead:
+        text = f"{dead} could not be delivered"
+        yield Check(name="outbox", state="warn", text=text, hint="operant outbox list")
+
+
+def _sandbox() -> Iterator[Check]:
+    there = "bubblewrap is installed and not used yet" if shutil.which("bwrap") else "bubblewrap is not installed"
+    yield Check(
+        name="sandbox",
+        state="warn",
+        text=f"tools run with your rights, outside of any sandbox ({there})",
+        hint="calls of the shell ask for your yes; keep it so for agents that read what strangers wrote",
+    )
+
+
+def repair(home: Home) -> list[Check]:
+    """Save what can be read of the store into a new one."""
+    return []

@@ -1,0 +1,79 @@
+"""Find a model by ourselves: a key in the environment, a server on this machine, else the offline model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from operant.ext.providers.known import KNOWN, Known
+from operant.ext.providers.offline import MODEL
+from operant.sdk import Record
+
+PROBE_S = 0.3
+
+
+class Found(Record):
+    """The chain of models that were found, and why in one sentence."""
+
+    chain: tuple[str, ...]
+    sentence: str
+    local: tuple[Known, ...] = ()
+
+
+async def detect(variable: Callable[[str], str | None]) -> Found:
+    """Look for keys first, then for servers on this machine."""
+    keyed = [one for one in KNOWN if one.key and one.model and variable(one.key)]
+    if keyed:
+        chain = tuple(f"{one.name}/{one.model}" for one in keyed)
+        return Found(chain=chain, sentence=f"Using {chain[0]}, because {keyed[0].key} is set.")
+    servers = await _local([one for one in KNOWN if not one.key])
+    if servers:
+        chain = tuple(f"{one.name}/{one.model}" for one in servers)
+        where = servers[0].base_url.removesuffix("/v1")
+        return Found(chain=chain, sentence=f"Using {chain[0]}, which answers at {where}.", local=servers)
+    sentence = "Using the offline model, which has no intelligence: no key is set and no model server answers here."
+    return Found(chain=(MODEL,), sentence=sentence)
+
+
+async def _local(known: Sequence[Known]) -> tuple[Known, ...]:
+    found = await asyncio.gather(*(_probe(one) for one in known))
+    return tuple(one for one in found if one is not None)
+
+
+async def _probe(known: Known) -> Known | None:
+    """Ask a server which models it has; None when it does not answer as a model server does."""
+    host, _, port = known.base_url.removeprefix("http://").partition("/")[0].partition(":")
+    try:
+        async with asyncio.timeout(PROBE_S):
+            answer = await _get(host, int(port), "/v1/models")
+        models = msgspec.json.decode(answer, type=_Listing).data
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, msgspec.MsgspecError, ValueError):
+        return None
+    chat = [model.id for model in models if "embed" not in model.id]
+    return msgspec.structs.replace(known, model=chat[0]) if chat else None
+
+
+class _Listed(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    data: list[_Listed]
+
+
+async def _get(host: str, port: int, path: str) -> bytes:
+    """Make one small request without the HTTP client, whose import would take longer than this."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(f"GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n".encode())
+        answer = await reader.read(1_000_000)
+        while len(answer) < 1_000_000 and (more := await reader.read(65_536)):
+            answer += more
+    finally:
+        writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        raise ValueError("no 200")
+    return body

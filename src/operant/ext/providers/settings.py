@@ -1,0 +1,29 @@
+"""What can be set about a provider."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from operant.kit.secret import Secret
+from operant.sdk import Price, Record
+
+
+class ProviderSettings(Record, forbid_unknown_fields=True):
+    """A server that answers for models."""
+
+    protocol: Annotated[Literal["openai"], Meta(description="The protocol it speaks.")] = "openai"
+    base_url: Annotated[
+        str, Meta(description="Its address, up to and with the version, such as http://127.0.0.1:1234/v1.")
+    ] = ""
+    api_key: Annotated[Secret | None, Meta(description="The key, named and not written: ${OPENAI_API_KEY}.")] = None
+    headers: Annotated[dict[str, str], Meta(description="Further headers of every request.")] = {}
+    model: Annotated[str, Meta(description="The model that is used when an agent names none.")] = ""
+    window: Annotated[dict[str, int], Meta(description="Context window in tokens, by model; `*` for all others.")] = {}
+    prices: Annotated[
+        dict[str, Price], Meta(description="US dollars per million tokens, by model; `*` for all others.")
+    ] = {}
+
+
+Providers = dict[str, ProviderSettings]
