@@ -1,4 +1,4 @@
-"""The command as a program: started in a home of its own, with the offline model, and read through pipes or a terminal."""
+"""The command as a program: in a home of its own, with the offline model, read through pipes or a terminal."""
 
 from __future__ import annotations
 

@@ -127,7 +127,8 @@ def test_tools_are_listed_and_run(served: Operant) -> None:
 
 def test_the_trace_is_a_timeline(talked: Operant) -> None:
     told = talked("trace", "first", "--json").json()
-    assert [entry["kind"] for entry in told["turns"][0]["entries"]][:2] == ["you", "step"]
+    kinds = [entry["kind"] for entry in told["turns"][0]["entries"] if entry["kind"] != "note"]
+    assert kinds == ["you", "step", "tool", "step", "reply"]
     text = talked("trace", "first").out
     assert "step 1" in text
     assert "shell echo one two" in text

@@ -14,7 +14,7 @@ def test_init_makes_a_home_once(operant: Operant) -> None:
 
 def test_a_wrong_key_is_one_line_that_names_it(operant: Operant) -> None:
     operant("init")
-    (operant.home / "operant.yaml").write_text("defaults:\n  max_stepz: 3\n  timezone: Nowhere\n")
+    (operant.home / "operant.yaml").write_text("defaults:\n  max_stepz: 3\n  colour: red\n")
 
     ran = operant("session", "list")
     assert ran.code == 2

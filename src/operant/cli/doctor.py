@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from operant.cli.examination import Check, examine
+from operant.cli.examination import Check, examine, repair
 from operant.cli.here import home
 from operant.cli.inert import one_line
 from operant.cli.output import coloured, dim, json_option, print_json, say
@@ -14,12 +14,13 @@ _WIDTH = 300
 
 
 @click.command(help="Check everything, and say what to do; 1 when something must be mended.")
-@click.option("--repair", is_flag=True, help="Mend the store from what can still be read; the old file is kept.")
+@click.option("--full", is_flag=True, help="Read every event and every blob of the store; takes longer.")
+@click.option("--repair", "mend", is_flag=True, help="Save what can be read of the store; the old file is kept.")
 @json_option
-def command(repair: bool, as_json: bool) -> int:
+def command(full: bool, mend: bool, as_json: bool) -> int:
     """Print every check."""
-    mended = _repair() if repair else []
-    checks = [*mended, *examine(home())]
+    mended = [repair(home())] if mend else []
+    checks = [*mended, *examine(home(), full=full)]
     failed = any(check.state == "fail" for check in checks)
     if as_json:
         print_json({"ok": not failed, "checks": checks})
@@ -31,12 +32,6 @@ def command(repair: bool, as_json: bool) -> int:
 
 def _say(check: Check) -> None:
     mark, colour = _MARKS[check.state]
-    say(f"{coloured(mark, colour)} {check.name:<11} {one_line(check.text, _WIDTH)}")
+    say(f"{coloured(mark, colour)} {check.name:<9} {one_line(check.text, _WIDTH)}")
     if check.hint:
-        say(dim(f"              {one_line(check.hint, _WIDTH)}"))
-
-
-def _repair() -> list[Check]:
-    from operant.cli.examination import repair
-
-    return repair(home())
+        say(dim(f"            {one_line(check.hint, _WIDTH)}"))

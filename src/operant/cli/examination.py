@@ -6,20 +6,30 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
 
 from operant.app.config import load_config
+from operant.app.connect import Link
 from operant.app.extensions import find_extensions
 from operant.app.home import Home
 from operant.cli import figures
-from operant.cli.here import call
+from operant.cli.here import with_link
 from operant.kernel.errors import Invalid, OperantError
-from operant.kernel.records import Record
-from operant.kernel.syscalls import AgentList, KernelStatus, MessageList, ModelList, Status
+from operant.kernel.records import Agent, OutboxItem, Record
+from operant.kernel.syscalls import (
+    AgentList,
+    Finding,
+    KernelStatus,
+    MessageList,
+    ModelInfo,
+    ModelList,
+    Status,
+    StoreCheck,
+)
 from operant.kit.secret import Secret
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -36,13 +46,13 @@ class Check(Record):
     hint: str = ""
 
 
-def examine(home: Home) -> list[Check]:
-    """Look at everything, from the disk up."""
+def examine(home: Home, *, full: bool = False) -> list[Check]:
+    """Look at everything, from the disk up; `full` reads every event and every blob."""
     checks = [*_program(), *_home(home), *_disk(home), *_settings(home)]
     if any(check.state == "fail" for check in checks):
         skipped = "not looked at: what fails above comes first"
         return [*checks, *_sandbox(), Check(name="system", state="warn", text=skipped)]
-    return [*checks, *_system(home), *_sandbox()]
+    return [*checks, *_system(home, full), *_sandbox()]
 
 
 def _program() -> Iterator[Check]:
@@ -107,44 +117,47 @@ def _secrets(value: Any, path: str) -> Iterator[tuple[str, Secret]]:
             yield from _secrets(item, f"{path}.{name}" if path else name)
 
 
-def _system(home: Home) -> Iterator[Check]:
+def _system(home: Home, full: bool) -> list[Check]:
     """Ask the system that runs, or one that is started for this."""
-    if not home.exists:
-        return
-    from operant.app.ask import ask
-
     try:
-        runs = ask(home.socket, KernelStatus.call, {}) is not None
-        status = call(KernelStatus())
+        return with_link(lambda link: _asked(link, full), work=False) if home.exists else []
     except OperantError as error:
-        yield Check(name="system", state="fail", text=error.sentence, hint=error.hint)
-        return
-    who = f"runs as process {status.pid}" if runs else "does not run; started for this check only"
-    yield Check(name="system", state="ok", text=f"{who}, {len(status.extensions)} extensions at work")
-    yield from _store(status)
-    for problem in status.problems:
-        yield Check(name="problem", state="warn", text=problem, hint="the last valid version stays in force")
-    yield from _models()
-    yield from _agents()
-    yield from _letters()
+        return [Check(name="system", state="fail", text=error.sentence, hint=error.hint)]
 
 
-def _store(status: Status) -> Iterator[Check]:
+async def _asked(link: Link, full: bool) -> list[Check]:
+    status = await link.call(KernelStatus())
+    who = "does not run; started for this check only" if link.hosting else f"runs as process {status.pid}"
+    return [
+        Check(name="system", state="ok", text=f"{who}, {len(status.extensions)} extensions at work"),
+        *_accepting(status),
+        *_store(await link.call(StoreCheck(full=full))),
+        *(_problem(one) for one in status.problems),
+        *_models(await link.call(ModelList())),
+        _agents(await link.call(AgentList())),
+        *_letters(await link.call(MessageList(dead=True))),
+    ]
+
+
+def _accepting(status: Status) -> Iterator[Check]:
     if status.reason:
         yield Check(name="store", state="fail", text=status.reason, hint=status.hint)
     for damage in status.damages:
         text = f"{damage.what} at {damage.where}: {damage.action}"
         yield Check(name="store", state="fail", text=text, hint="operant doctor --repair saves what can be read")
-    if not status.reason and not status.damages:
-        yield Check(name="store", state="ok", text="accepts, and nothing in it is damaged")
 
 
-def _models() -> Iterator[Check]:
-    try:
-        models = call(ModelList())
-    except OperantError as error:
-        yield Check(name="models", state="warn", text=error.sentence, hint=error.hint)
-        return
+def _store(findings: Sequence[Finding]) -> Iterator[Check]:
+    for one in findings:
+        text = f"{one.name}: {one.sentence}"
+        yield Check(name="store", state="ok" if one.ok else "fail", text=text, hint=one.hint)
+
+
+def _problem(text: str) -> Check:
+    return Check(name="problem", state="warn", text=text, hint="what was valid before stays in force")
+
+
+def _models(models: Sequence[ModelInfo]) -> Iterator[Check]:
     if not models:
         yield Check(name="models", state="fail", text="no model was found", hint="set a key, or start a model server")
     for one in models[:1]:
@@ -155,15 +168,14 @@ def _models() -> Iterator[Check]:
         yield Check(name="models", state="ok", text=f"then {one.model}")
 
 
-def _agents() -> Iterator[Check]:
-    names = ", ".join(agent.name for agent in call(AgentList()))
-    yield Check(name="agents", state="ok" if names else "fail", text=names or "there is none")
+def _agents(agents: Sequence[Agent]) -> Check:
+    names = ", ".join(agent.name for agent in agents)
+    return Check(name="agents", state="ok" if names else "fail", text=names or "there is none")
 
 
-def _letters() -> Iterator[Check]:
-    dead = len(call(MessageList(dead=True)))
+def _letters(dead: Sequence[OutboxItem]) -> Iterator[Check]:
     if dead:
-        text = f"{dead} could not be delivered"
+        text = f"{len(dead)} could not be delivered"
         yield Check(name="outbox", state="warn", text=text, hint="operant outbox list")
 
 
@@ -177,6 +189,12 @@ def _sandbox() -> Iterator[Check]:
     )
 
 
-def repair(home: Home) -> list[Check]:
-    """Save what can be read of the store into a new one."""
-    return []
+def repair(home: Home) -> Check:
+    """Save what can be read of the store into a new one; the old file is kept."""
+    from operant.app.mend import mend_store
+    from operant.kit.clock import SystemClock
+
+    try:
+        return Check(name="repair", state="ok", text=mend_store(home, SystemClock()))
+    except OperantError as error:
+        return Check(name="repair", state="fail", text=error.sentence, hint=error.hint)

@@ -534,6 +534,24 @@ class KernelStatus(Syscall[Status]):
     returns = Status
 
 
+class Finding(Record):
+    """One thing that was looked at; `hint` says what to do when it is not well."""
+
+    name: str
+    ok: bool
+    sentence: str
+    hint: str = ""
+
+
+class StoreCheck(Syscall[tuple[Finding, ...]]):
+    """Look the store over; `full` reads every event and every blob."""
+
+    call = "store.check"
+    capability = "kernel.read"
+    returns = tuple[Finding, ...]
+    full: bool = False
+
+
 class KernelShutdown(Syscall[None]):
     """Stop: accept nothing more, let turns end for a while, close. What is open goes on at the next start."""
 

@@ -33,10 +33,11 @@ async def talk(client: Client, agent: str = "", session: str = "", greeting: str
 async def _in_terminal(client: Client, agent: str, key: str, greeting: str) -> int:
     from operant.cli.chat.loop import Chat
     from operant.cli.chat.pieces import Notice
+    from operant.cli.chat.slash import carry_out
     from operant.cli.chat.terminal import Terminal
 
     terminal = Terminal(home().state / "chat_history")
-    async with Chat(client, terminal, agent) as chat:
+    async with Chat(client, terminal, agent, carry_out) as chat:
         if greeting:
             await terminal.show([Notice(greeting)])
         await chat.enter(key, agent)
@@ -47,9 +48,10 @@ async def _in_terminal(client: Client, agent: str, key: str, greeting: str) -> i
 async def _plain(client: Client, agent: str, key: str) -> int:
     from operant.cli.chat.loop import Chat
     from operant.cli.chat.plain import Plain
+    from operant.cli.chat.slash import carry_out
 
     screen = Plain()
-    async with Chat(client, screen, agent) as chat:
+    async with Chat(client, screen, agent, carry_out) as chat:
         await chat.enter(key, agent, quiet=True)
         await screen.run(chat)
         return 1 if chat.broken else 0

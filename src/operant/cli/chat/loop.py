@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from operant.cli.chat.pieces import Notice, Piece, Question, Said
@@ -38,10 +38,14 @@ class Screen(Protocol):
         ...
 
 
+Commands = Callable[["Chat", str], Awaitable[None]]
+"""Carry out a line that begins with `/`."""
+
+
 class Chat:
     """Follow a session, show it, and hand lines to it."""
 
-    def __init__(self, client: Client, screen: Screen, agent: str = "") -> None:
+    def __init__(self, client: Client, screen: Screen, agent: str = "", commands: Commands | None = None) -> None:
         self.client = client
         self.screen = screen
         self.agent = agent
@@ -54,6 +58,7 @@ class Chat:
         self._ids = SystemIds(self._clock.now)
         self.story = Story(self._clock.monotonic)
         self._group = asyncio.TaskGroup()
+        self._commands = commands
         self._following: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Chat:
@@ -128,10 +133,8 @@ class Chat:
         if not text:
             return
         try:
-            if text.startswith("/") and not text.startswith("//"):
-                from operant.cli.chat.slash import carry_out
-
-                await carry_out(self, text)
+            if self._commands is not None and text.startswith("/") and not text.startswith("//"):
+                await self._commands(self, text)
             elif self.question is not None:
                 await self._answer(text)
             else:

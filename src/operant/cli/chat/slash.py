@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from operant.cli import figures
+from operant.cli.chat.loop import Chat
 from operant.kernel.records import Usage
 from operant.kernel.syscalls import KernelStatus, SessionGet, SessionHistory, SessionList, SessionUpdate
 from operant.kit.clock import SystemClock
 from operant.kit.nearest import nearest
 
-if TYPE_CHECKING:
-    from operant.cli.chat.loop import Chat
-
-Handler = Callable[["Chat", str], Awaitable[None]]
+Handler = Callable[[Chat, str], Awaitable[None]]
 
 
 async def carry_out(chat: Chat, line: str) -> None:

@@ -18,13 +18,13 @@ class Chain:
 
     def __init__(self, host: Host, found: tuple[str, ...]) -> None:
         self._host = host
-        self._found = found
+        self.found = found
         self._cool_until: dict[str, float] = {}
 
     async def choose(self, input: ModelInput) -> ModelOutput:
         """Return the session's own model, else the agent's, else what was found at start; failed ones come last."""
         own = (input.session.model,) if input.session.model else ()
-        wanted = tuple(dict.fromkeys(own + (input.agent.models or self._found)))
+        wanted = tuple(dict.fromkeys(own + (input.agent.models or self.found)))
         now = self._host.clock.monotonic()
         cool = [model for model in wanted if self._cool_until.get(model, 0.0) > now]
         chain = tuple(model for model in wanted if model not in cool) + tuple(cool)

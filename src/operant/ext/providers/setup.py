@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from operant.ext.providers.chain import Chain
-from operant.ext.providers.detect import detect
+from operant.ext.providers.detect import Found, detect
 from operant.ext.providers.known import KNOWN, WINDOW, Known
 from operant.ext.providers.offline import Offline
 from operant.ext.providers.openai import Endpoint, OpenAIChat
 from operant.ext.providers.settings import Providers, ProviderSettings
 from operant.kit.http import Http
 from operant.kit.secret import Secret
-from operant.sdk import COMPUTE_ERROR, COMPUTE_MODEL, Host, Invalid, Price
+from operant.sdk import COMPUTE_ERROR, COMPUTE_MODEL, Host, Invalid, Model, ModelInfo, ModelList, Price, Principal
 
 _LOOPBACK = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 FREE = Price(input=0.0, output=0.0)
@@ -32,13 +32,39 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     )
     _log.info("%s", found.sentence)
     async with Http() as http:
+        providers: dict[str, Model] = {"offline": Offline()}
         for endpoint in _endpoints(host, chosen, found.local):
-            host.model(OpenAIChat(endpoint, http, host.blobs, host.clock))
-        host.model(Offline())
+            providers[endpoint.name] = OpenAIChat(endpoint, http, host.blobs, host.clock)
+        for provider in providers.values():
+            host.model(provider)
         chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)))
         host.hook(COMPUTE_MODEL, chain.choose)
         host.hook(COMPUTE_ERROR, chain.decide)
+        host.syscall(ModelList, _Listing(chain.found, configured, found, providers).list)
         yield
+
+
+class _Listing:
+    """Say which models are used when nobody names one, and why."""
+
+    def __init__(
+        self, chain: tuple[str, ...], configured: tuple[str, ...], found: Found, providers: dict[str, Model]
+    ) -> None:
+        self._chain = chain
+        self._configured = configured
+        self._found = found
+        self._providers = providers
+
+    async def list(self, who: Principal, call: ModelList) -> tuple[ModelInfo, ...]:
+        """List the models, best first."""
+        return tuple(self._info(name) for name in self._chain)
+
+    def _info(self, name: str) -> ModelInfo:
+        provider, _, model = name.partition("/")
+        found = provider in self._providers
+        configured = f"Using {name}, because providers.{provider} says so."
+        why = configured if name in self._configured else self._found.sentence if name == self._found.chain[0] else ""
+        return ModelInfo(model=name, why=why, window=self._providers[provider].window(model) if found else 0)
 
 
 def _known_model(name: str) -> str:

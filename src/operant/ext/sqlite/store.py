@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from operant.ext.sqlite import reader, search
+from operant.ext.sqlite import checks, reader, search
 from operant.ext.sqlite.blobs import BlobFiles
 from operant.ext.sqlite.connection import Durability, Place, connect, migrate
 from operant.ext.sqlite.reader import Readers
@@ -20,6 +20,7 @@ from operant.sdk import (
     Damage,
     Damaged,
     Event,
+    Finding,
     Head,
     Health,
     Hit,
@@ -197,6 +198,11 @@ class SqliteStore:
     async def damages(self) -> Sequence[Damage]:
         """List the damage found so far."""
         return tuple(self._damages.values())
+
+    async def look_over(self, *, full: bool) -> tuple[Finding, ...]:
+        """Return what an examination of the store found."""
+        found = await self._readers.run(lambda run: checks.look_over(run, self._place, full))
+        return tuple(found)
 
     def _now(self) -> int:
         return self._clock.now()

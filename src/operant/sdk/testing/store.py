@@ -40,6 +40,8 @@ from operant.kernel.records import (
     SessionChanged,
     SessionInfo,
     SessionOpened,
+    TurnEnded,
+    TurnStarted,
     Usage,
     UsageRow,
 )
@@ -95,17 +97,22 @@ class MemoryStore:
         ends: dict[str, int] = {}
         for operation in operations:
             if isinstance(operation, Accept):
-                item, where = operation.item, operation.item.address
-                if item.id in self._inbox or (
-                    item.external_id and self._find(where.channel, where.account, item.external_id)
-                ):
-                    raise Conflict(f"The message {item.external_id or item.id} was accepted before.")
+                self._check_new(operation.item)
             elif isinstance(operation, Append):
-                for event in operation.events:
-                    end = ends.get(event.session, len(self._events.get(event.session, ())))
-                    if event.seq != end + 1:
-                        raise Conflict(f"{event.session} ends at {end}, not before {event.seq}.")
-                    ends[event.session] = event.seq
+                self._check_next(operation, ends)
+
+    def _check_new(self, item: InboxItem) -> None:
+        where = item.address
+        known = item.external_id and self._find(where.channel, where.account, item.external_id)
+        if item.id in self._inbox or known:
+            raise Conflict(f"The message {item.external_id or item.id} was accepted before.")
+
+    def _check_next(self, append: Append, ends: dict[str, int]) -> None:
+        for event in append.events:
+            end = ends.get(event.session, len(self._events.get(event.session, ())))
+            if event.seq != end + 1:
+                raise Conflict(f"{event.session} ends at {end}, not before {event.seq}.")
+            ends[event.session] = event.seq
 
     def _carry_out(self, operation: Operation) -> None:
         match operation:
@@ -118,76 +125,84 @@ class MemoryStore:
             case Decline():
                 found = self._inbox[operation.inbox_id]
                 self._inbox[found.id] = _replace(found, state="rejected", reason=operation.reason)
-            case Hand():
-                letter = self._outbox[operation.outbox_id]
-                self._outbox[letter.id] = _replace(letter, state="handed", attempts=operation.attempts)
-            case Postpone():
-                letter = self._outbox[operation.outbox_id]
-                expires = letter.expires if operation.expires is None else operation.expires
-                self._outbox[letter.id] = _replace(
-                    letter,
-                    state="waiting",
-                    next_at=operation.next_at,
-                    attempts=operation.attempts,
-                    error=operation.error,
-                    expires=expires,
-                )
+            case Hand() | Postpone():
+                self._moved(operation)
             case Snapshot():
                 self._snapshots[operation.session] = operation
-            case PutValue(value=None):
-                self._values.pop((operation.namespace, operation.key), None)
-            case PutValue(value=value) if value is not None:
-                self._values[operation.namespace, operation.key] = (value, operation.expires)
+            case PutValue():
+                self._put(operation)
             case Erase(session=key):
                 self._erase(key)
-            case _:
-                return
+
+    def _moved(self, operation: Hand | Postpone) -> None:
+        letter = self._outbox[operation.outbox_id]
+        if isinstance(operation, Hand):
+            self._outbox[letter.id] = _replace(letter, state="handed", attempts=operation.attempts)
+            return
+        self._outbox[letter.id] = _replace(
+            letter,
+            state="waiting",
+            next_at=operation.next_at,
+            attempts=operation.attempts,
+            error=operation.error,
+            expires=letter.expires if operation.expires is None else operation.expires,
+        )
+
+    def _put(self, operation: PutValue) -> None:
+        place = operation.namespace, operation.key
+        if operation.value is None:
+            self._values.pop(place, None)
+        else:
+            self._values[place] = (operation.value, operation.expires)
 
     def _project(self, append: Append, event: Event) -> None:
         key, body = event.session, event.body
-        if key not in self._info:
-            self._info[key] = SessionInfo(key=key, agent=append.agent, created=event.at)
-        info = _replace(self._info[key], updated=event.at, events=event.seq)
-        match body:
-            case SessionOpened():
-                info = _replace(
-                    info,
-                    agent=body.agent,
-                    channel=body.channel,
-                    chat=body.chat,
-                    thread=body.thread,
-                    title=body.title,
-                    parent=body.parent,
-                )
-            case SessionChanged():
-                info = _changed(info, body)
-            case MessageReceived() if body.inbox_id in self._inbox and not append.copied:
-                item = self._inbox[body.inbox_id]
-                self._inbox[item.id] = _replace(item, state="received", seq=event.seq)
-            case MessageQueued() if not append.copied:
-                self._outbox[body.outbox_id] = OutboxItem(
-                    id=body.outbox_id,
-                    session=key,
-                    parts=body.parts,
-                    address=body.address,
-                    queued=event.at,
-                    reply_to=body.reply_to,
-                    expires=body.expires,
-                )
-            case MessageDelivered() if body.outbox_id in self._outbox:
-                letter = self._outbox[body.outbox_id]
-                self._outbox[letter.id] = _replace(letter, state="delivered", platform_id=body.platform_id)
-            case MessageFailed() if body.outbox_id in self._outbox:
-                letter = self._outbox[body.outbox_id]
-                self._outbox[letter.id] = _replace(letter, state="dead", error=body.error, attempts=body.attempts)
-            case ModelReplied() | ModelFailed() if not append.copied:
-                info = _replace(info, usage=info.usage + body.usage)
+        info = self._info.get(key) or SessionInfo(key=key, agent=append.agent, created=event.at)
+        info = _replace(info, updated=event.at, events=event.seq)
+        if isinstance(body, SessionOpened):
+            where = {name: getattr(body, name) for name in ("agent", "channel", "chat", "thread", "title", "parent")}
+            info = _replace(info, **where)
+        elif isinstance(body, SessionChanged):
+            info = _changed(info, body)
+        elif not append.copied:
+            info = self._counted(append, event, info)
+        self._info[key] = info
+
+    def _counted(self, append: Append, event: Event, info: SessionInfo) -> SessionInfo:
+        """Project what a copy of the event must not do again."""
+        match event.body:
+            case TurnStarted():
+                self._open.add(event.session)
+            case TurnEnded():
+                self._open.discard(event.session)
+            case MessageReceived(inbox_id=inbox_id) if inbox_id in self._inbox:
+                self._inbox[inbox_id] = _replace(self._inbox[inbox_id], state="received", seq=event.seq)
+            case MessageQueued() | MessageDelivered() | MessageFailed() as body:
+                self._post(event, body)
+            case ModelReplied() | ModelFailed() as body:
                 self._count(append, event, body)
+                return _replace(info, usage=info.usage + body.usage)
             case _:
                 pass
-        if event.type in {"turn.started", "turn.ended"} and not append.copied:
-            (self._open.add if event.type == "turn.started" else self._open.discard)(key)
-        self._info[key] = info
+        return info
+
+    def _post(self, event: Event, body: MessageQueued | MessageDelivered | MessageFailed) -> None:
+        if isinstance(body, MessageQueued):
+            self._outbox[body.outbox_id] = OutboxItem(
+                id=body.outbox_id,
+                session=event.session,
+                parts=body.parts,
+                address=body.address,
+                queued=event.at,
+                reply_to=body.reply_to,
+                expires=body.expires,
+            )
+            return
+        letter = self._outbox.get(body.outbox_id)
+        if letter is not None and isinstance(body, MessageDelivered):
+            self._outbox[letter.id] = _replace(letter, state="delivered", platform_id=body.platform_id)
+        elif letter is not None and isinstance(body, MessageFailed):
+            self._outbox[letter.id] = _replace(letter, state="dead", error=body.error, attempts=body.attempts)
 
     def _count(self, append: Append, event: Event, body: ModelReplied | ModelFailed) -> None:
         day = _day(event.at)
