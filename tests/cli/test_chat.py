@@ -138,6 +138,16 @@ def test_a_killed_program_finishes_its_turn_when_it_is_back(home: Operant) -> No
         settled(terminal)
 
 
+def test_a_chat_goes_on_when_the_daemon_is_killed(home: Operant) -> None:
+    home.allow(shell="allow")
+    with home.serving() as daemon, home.terminal("chat") as terminal:
+        settled(terminal)
+        terminal.type('run "sleep 30" then run "echo finished here"\r')
+        terminal.wait("shell  sleep 30")
+        daemon.kill()
+        terminal.wait("✓ shell  echo finished here")
+
+
 def test_a_question_from_before_a_restart_is_asked_again(home: Operant) -> None:
     with home.terminal() as terminal:
         settled(terminal)
@@ -177,8 +187,10 @@ def test_through_pipes_a_line_is_a_message_and_the_next_an_answer(home: Operant)
 
 
 def test_pipes_that_end_with_a_question_say_how_to_answer_it(home: Operant) -> None:
-    ran = home("chat", stdin='run "echo open"\n')
-    assert "operant approval allow" in ran.out
+    with home.serving():
+        ran = home("chat", stdin='run "echo open"\n')
+        assert "operant approval allow" in ran.out
+        assert home("approval", "deny", "last", "not now").code == 0
 
 
 def test_run_in_a_terminal_asks_there(home: Operant) -> None:

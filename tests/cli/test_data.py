@@ -56,20 +56,20 @@ def test_run_with_a_model_that_is_not_there(served: Operant) -> None:
 
 
 def test_a_question_without_a_terminal_is_3_and_says_how_to_answer(operant: Operant) -> None:
-    operant("init")
-    ran = operant("run", 'run "echo asked"', "--session", "q")
-    assert ran.code == 3
-    assert ran.err.count("\n") == 1
-    command = ran.err.strip().partition("operant approval ")[2].split()
-    assert command[0] == "allow"
+    with operant.serving():
+        ran = operant("run", 'run "echo asked"', "--session", "q")
+        assert ran.code == 3
+        assert ran.err.count("\n") == 1
+        command = ran.err.strip().partition("operant approval ")[2].split()
+        assert command[0] == "allow"
 
-    (waiting,) = operant("approval", "list", "--json").json()
-    assert waiting["arguments"]["command"] == "echo asked"
-    assert "echo asked" in operant("approval", "list").out
+        (waiting,) = operant("approval", "list", "--json").json()
+        assert waiting["arguments"]["command"] == "echo asked"
+        assert "echo asked" in operant("approval", "list").out
 
-    assert operant("approval", *command).code == 0
-    assert operant("approval", "list", "--json").json() == []
-    assert operant("approval", *command).code == 4
+        assert operant("approval", *command).code == 0
+        assert operant("approval", "list", "--json").json() == []
+        assert operant("approval", *command).code == 4
 
 
 def test_sessions_are_listed_and_shown(talked: Operant) -> None:
@@ -133,6 +133,20 @@ def test_the_trace_is_a_timeline(talked: Operant) -> None:
     assert "step 1" in text
     assert "shell echo one two" in text
     assert "where the time went" in text
+
+
+def test_the_trace_names_the_byte_at_which_a_prompt_changed(operant: Operant) -> None:
+    operant("run", "help", "--session", "edited")
+    with (operant.home / "agents/operant/AGENT.md").open("a") as file:
+        file.write("Speak like a pirate.\n")
+    operant("run", "help", "--session", "edited")
+
+    (broken,) = operant("trace", "edited", "--json").json()["turns"][1]["breaks"]
+
+    assert broken["part"] == "system"
+    assert broken["byte"] > 0
+    assert "pirate" in broken["text"]
+    assert "pirate" in operant("trace", "edited").out
 
 
 def test_an_accepted_message_is_explained(talked: Operant) -> None:

@@ -87,6 +87,24 @@ def test_the_doctor_finds_open_rights_and_says_how_to_close_them(operant: Operan
     assert "chmod" in bad[0]["hint"]
 
 
+def test_the_doctor_saves_what_can_be_read_of_a_damaged_store(operant: Operant) -> None:
+    operant("run", "help", "--session", "kept")
+    database = operant.home / "state" / "operant.db"
+    data = bytearray(database.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 5000] = b"\xff" * 5000
+    database.write_bytes(data)
+    looked = operant("doctor", "--json")
+    assert looked.code == 1
+    assert any("--repair" in check["hint"] for check in looked.json()["checks"])
+
+    mended = operant("doctor", "--repair", "--json")
+
+    assert mended.code == 0, mended.out
+    assert mended.json()["checks"][0]["name"] == "repair"
+    assert len(list(database.parent.glob("operant.db.damaged-*"))) >= 1
+
+
 def test_the_doctor_sees_a_broken_agent_file_and_a_missing_key(operant: Operant) -> None:
     operant("init")
     (operant.home / "operant.yaml").write_text(

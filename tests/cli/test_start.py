@@ -98,6 +98,26 @@ def test_a_closed_pipe_is_quiet(operant: Operant) -> None:
     assert done.stderr == ""
 
 
+def test_what_nobody_foresaw_is_one_line_too(operant: Operant) -> None:
+    code = (
+        "import sys, operant.cli.here as here\n"
+        "def broken(): raise ZeroDivisionError('by design')\n"
+        "here.home = broken\n"
+        "from operant.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(command, env=operant.env, capture_output=True, text=True, timeout=20, check=False)
+
+    crashed = run("config", "path")
+    assert crashed.returncode == 1
+    assert crashed.stderr.count("\n") == 1
+    assert "--debug" in crashed.stderr
+    assert "Traceback" in run("config", "path", "--debug").stderr
+
+
 def test_options_for_all_commands_stand_anywhere(operant: Operant) -> None:
     elsewhere = operant.home.parent / "elsewhere"
     assert operant("config", "path", "--home", str(elsewhere)).out.strip() == str(elsewhere / "operant.yaml")

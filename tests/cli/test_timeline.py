@@ -46,10 +46,9 @@ def test_it_is_drawn_with_everything_that_was_asked_for() -> None:
         "$0.0020",
         "first token 20 ms",
         "shell git status",
-        "allow by owner",
+        "→ allow by owner",
         "12.0 s",
-        "Nothing changed.",
-        "delivered",
+        "delivered: Nothing changed.",
         "█",
     ):
         assert words in text

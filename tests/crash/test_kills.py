@@ -30,8 +30,8 @@ def test_killed_at_a_point_nothing_is_lost_or_doubled(point: str, tmp_path: Path
 
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_time_nothing_is_lost_or_doubled(seed: int, tmp_path: Path, url: str) -> None:
-    trial = Trial(tmp_path / "home", url, messages=24)
-    random_kills(trial, kills=8, seed=seed, between=(0.3, 0.8))
+    trial = Trial(tmp_path / "home", url, messages=200)
+    random_kills(trial, kills=6, seed=seed, between=(0.25, 0.6))
     assert trial.count.kills > 0
     count = trial.finish()
     assert (count.lost, count.doubled, count.out_of_order) == (0, 0, 0)

@@ -15,6 +15,7 @@ from operant.cli.chat.loop import Chat
 from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Words
 from operant.cli.chat.plain import Lines, plain_lines
 from operant.cli.chat.question import read_answer
+from operant.cli.chat.story import Story
 from operant.cli.here import with_link
 from operant.cli.inert import inert
 from operant.cli.output import dim, json_option, print_json
@@ -51,27 +52,44 @@ class Sink:
         self.streams = sys.stdout.isatty() and not as_json
         self.watched = sys.stderr.isatty()
         self.over: Over | None = None
-        self.asked = asyncio.Event()
+        self.story: Story | None = None
+        self._flowed = ""  # of the block that is arriving
+        self._gap = False
 
     async def show(self, pieces: Sequence[Piece]) -> None:
         """Show what happens while it happens."""
         for piece in pieces:
             match piece:
                 case Words() if self.streams:
-                    sys.stdout.write(f"{piece.text}\n")
-                    sys.stdout.flush()
+                    self._flow(piece.text)
+                    self._end_block()
                 case Over():
                     self.over = piece
-                case Question():
-                    self.asked.set()
-                    self._aside(piece)
-                case Did() | Notice() | Answered():
+                case Question() | Did() | Notice() | Answered():
+                    self._end_block()
                     self._aside(piece)
                 case _:
                     continue
 
     def changed(self) -> None:
-        """Do nothing: there is no live end."""
+        """Write what has arrived of the block that is not finished."""
+        if self.streams and self.story is not None:
+            self._flow(inert(self.story.partial).lstrip("\n"))
+
+    def _flow(self, text: str) -> None:
+        """Go on with a block; what was rewritten meanwhile begins anew on its own line."""
+        if not text.startswith(self._flowed):
+            self._end_block()
+        if text and not self._flowed and self._gap:
+            sys.stdout.write("\n")
+        sys.stdout.write(text[len(self._flowed) :])
+        sys.stdout.flush()
+        self._flowed = text
+
+    def _end_block(self) -> None:
+        if self._flowed:
+            sys.stdout.write("\n")
+            self._flowed, self._gap = "", True
 
     def _aside(self, piece: Piece) -> None:
         if not self.watched:
@@ -103,6 +121,7 @@ class Run:
     async def _enter(self, chat: Chat, session: str, agent: str, model: str) -> int:
         """Open the session and return where it ends now."""
         info = await chat.enter(session, agent, quiet=True)
+        self._sink.story = chat.story
         if model:
             info = await chat.client.call(SessionUpdate(session=info.key, model=model))
         return info.events

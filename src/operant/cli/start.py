@@ -21,7 +21,10 @@ def start() -> int:
 
 
 async def _chat(link: Link) -> int:
+    from operant import __version__
     from operant.cli.chat.command import talk
+    from operant.cli.here import home
     from operant.cli.model import explain
 
-    return await talk(link, greeting=await explain(link))
+    where = f"at {home().path}" if link.hosting else "in the daemon that runs already"
+    return await talk(link, greeting=f"Operant {__version__} {where}\n{await explain(link)}".rstrip())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from operant.cli import figures
 from operant.cli.calls import asked_for, short
 from operant.kernel.records import (
@@ -52,7 +54,8 @@ class Entry(Record):
 class Break(Record):
     """Where a request did not begin with the last request, and who caused it.
 
-    `part` is the first part that differs; `byte` is where in it, -1 as long as nobody has compared the bytes.
+    `part` is the first part that differs; `byte` is where in it, -1 as long as nobody has compared the bytes, and
+    `text` is what stands there now.
     """
 
     seq: int
@@ -61,6 +64,7 @@ class Break(Record):
     old: str = ""
     new: str = ""
     byte: int = -1
+    text: str = ""
 
 
 class TurnTold(Record):
@@ -109,6 +113,13 @@ class _Open:
     def add(self, kind: Kind, event: Event, took_ms: float = 0.0, **rest: object) -> None:
         start = max(self.offset(event.at) - took_ms, 0.0)
         self.entries.append(Entry(kind=kind, seq=event.seq, start_ms=start, took_ms=took_ms, **rest))  # type: ignore[arg-type]  # fields of Entry
+
+    def settle(self, outcome: str) -> None:
+        """Note on the last reply what became of it."""
+        for index in range(len(self.entries) - 1, -1, -1):
+            if self.entries[index].kind == "reply":
+                self.entries[index] = msgspec.structs.replace(self.entries[index], outcome=outcome)
+                return
 
     def told(self) -> TurnTold:
         steps = [one for one in self.entries if one.kind == "step"]
@@ -234,9 +245,9 @@ class _Teller:
             case MessageQueued() as body:
                 turn.add("reply", event, text=text_of(body.parts))
             case MessageDelivered() as body:
-                turn.add("note", event, text="delivered" + (", perhaps for the second time" if body.repeat else ""))
+                turn.settle("delivered, perhaps for the second time" if body.repeat else "delivered")
             case MessageFailed() as body:
-                turn.add("failed", event, text=f"not delivered after {body.attempts} attempts: {body.error}")
+                turn.settle(f"not delivered after {body.attempts} attempts: {body.error}")
             case TurnEnded() as body:
                 turn.reason, turn.sentence = body.reason, body.sentence
             case _:

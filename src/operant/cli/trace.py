@@ -20,6 +20,7 @@ from operant.kernel.syscalls import BlobGet, MessageTrace, SessionGet, SessionHi
 from operant.sdk.client import Client
 
 _CHUNK = 1_000_000
+_EXCERPT = 80
 
 
 @click.command(help="Show a session (default: the last changed) as a timeline, or what became of one message.")
@@ -40,7 +41,8 @@ def command(session: str, inbox_id: str, count: int, as_json: bool) -> None:
     say_text(f"{info.key}  {info.title}".rstrip())
     for line in draw(turns, shutil.get_terminal_size((120, 24)).columns):
         say(line)
-    say(total(turns) if turns else "No turn has run in this session yet.")
+    nothing = "Its history is a copy; its turns ran elsewhere." if info.parent else "No turn has run in it yet."
+    say(total(turns) if turns else nothing)
 
 
 async def _told(client: Client, key: str) -> tuple[SessionInfo, list[TurnTold]]:
@@ -68,7 +70,9 @@ async def _compared(client: Client, one: Break) -> Break:
         new = (await client.call(BlobGet(digest=one.new, limit=_CHUNK))).encode()
     except NotFound:
         return one
-    return msgspec.structs.replace(one, byte=first_difference(old, new))
+    byte = first_difference(old, new)
+    text = new[byte : byte + _EXCERPT].decode(errors="ignore")
+    return msgspec.structs.replace(one, byte=byte, text=text)
 
 
 def first_difference(old: bytes, new: bytes) -> int:

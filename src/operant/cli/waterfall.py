@@ -76,8 +76,10 @@ def _words(entry: Entry) -> str:
         return _step_words(entry)
     if entry.kind == "tool":
         return f"{MARKS.get(entry.outcome, '…')} {entry.text}  {outcome_note(entry.outcome)}".rstrip()
+    if entry.kind == "reply":
+        return f"{entry.outcome}: {entry.text}" if entry.outcome else entry.text
     if entry.kind == "asked":
-        return f"{entry.outcome}  {entry.text}"
+        return f"{entry.text} → {entry.outcome}"
     return entry.text
 
 
@@ -96,7 +98,8 @@ def _step_words(entry: Entry) -> str:
 def _broken(one: Break) -> str:
     place = {"system": "the system prompt", "tools": "the tool schemas", "messages": "the first message"}[one.part]
     where = f"byte {one.byte} of {place}" if one.byte >= 0 else place
-    return f"the request no longer began with the last one, from {where} on; cause: {one_line(one.cause, 80)}"
+    reads = f'; there it reads "{one_line(one.text, 40)}"' if one.text.strip() else ""
+    return f"unlike the last request from {where} on{reads}; cause: {one_line(one.cause, 80)}"
 
 
 def _bar(entry: Entry, took_ms: float) -> str:

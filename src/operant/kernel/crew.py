@@ -31,11 +31,12 @@ class Crew:
         """Tell whether tasks can be added."""
         return self._group is not None
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something until it ends or its owner leaves; it must not raise."""
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run something until it ends or its owner leaves; it must not raise. None when the owner has left."""
         if self._group is None:
             work.close()
-            return
+            return None
         task = self._group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

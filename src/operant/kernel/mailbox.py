@@ -134,14 +134,17 @@ class Outbox:
         self._queues[item.address] = deque([item])
         self._crew.spawn(self._work(item.address))
 
-    async def notice(self, address: Address, text: str) -> None:
-        """Show something that is not kept."""
+    def notice(self, address: Address, text: str) -> None:
+        """Show something that is not kept; waits for nobody."""
         channel = self._channels.get(address.channel)
         if channel is not None:
-            try:
-                await channel.notice(address, text)
-            except OperantError as error:
-                _log.info("notice to %s failed: %s", address.channel, error.sentence)
+            self._crew.spawn(self._notice(channel, address, text))
+
+    async def _notice(self, channel: Channel, address: Address, text: str) -> None:
+        try:
+            await channel.notice(address, text)
+        except OperantError as error:
+            _log.info("notice to %s failed: %s", address.channel, error.sentence)
 
     async def _work(self, address: Address) -> None:
         queue = self._queues[address]

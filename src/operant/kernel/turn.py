@@ -254,3 +254,5 @@ class Turn:
         running = ", ".join(sorted({one.name for one in self._talk.standing.running.values()}))
         text = f"Still waiting for {running or 'the model'} ({idle_s:.0f} s)."
         self._house.log.show(Delta(session=self._talk.key, turn=self.id, kind="notice", text=text))
+        if self._talk.standing.address is not None:
+            self._house.outbox.notice(self._talk.standing.address, text)

@@ -78,7 +78,8 @@ def _drawing(piece: Piece, width: int) -> list[RenderableType]:
         case Answered():
             return [_answered(piece)]
         case Notice():
-            return [Text(f"· {inert(piece.text)}", style="red" if piece.bad else "dim")]
+            words = inert(piece.text).replace("\n", "\n  ")
+            return [Text(f"· {words}", style="red" if piece.bad else "dim")]
         case Over():
             return _over(piece)
         case _:
@@ -109,8 +110,8 @@ def _did(did: Did, width: int) -> list[RenderableType]:
     line.append(did.name, style="bold")
     line.append(f"  {short(did.arguments, max(width - len(did.name) - 24, 10))}")
     note = outcome_note(did.outcome)
-    line.append(f"  {note} " if note else "  ", style=colour)
-    line.append(figures.seconds(did.seconds), style="dim")
+    line.append(f"  {note}" if note else "", style=colour)
+    line.append(f"  {figures.seconds(did.seconds)}" if did.seconds else "", style="dim")
     lines = [part for part in did.output.splitlines() if part.strip()]
     kept = [Text(f"  {part}", style="dim", no_wrap=True, overflow="ellipsis") for part in lines[:_KEPT_LINES]]
     more = len(lines) - _KEPT_LINES

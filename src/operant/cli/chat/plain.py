@@ -89,7 +89,7 @@ def plain_lines(piece: Piece) -> list[str]:
         case Answered():
             return [f"{piece.answer}: {piece.name}"]
         case Notice():
-            return [f"· {inert(piece.text)}"]
+            return ["· " + inert(piece.text).replace("\n", "\n  ")]
         case Over():
             said = f": {piece.sentence}" if piece.sentence else ""
             return [] if piece.reason == "done" else [f"■ {piece.reason}{said}"]
@@ -101,4 +101,4 @@ def did_line(did: Did) -> str:
     """Say in one line what a tool did."""
     note = outcome_note(did.outcome) or ("failed" if did.outcome == "error" else "")
     words = f"{MARKS[did.outcome]} {did.name}  {short(did.arguments, _WIDTH)}  {note}".rstrip()
-    return f"{words}  {figures.seconds(did.seconds)}"
+    return f"{words}  {figures.seconds(did.seconds)}" if did.seconds else words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Awaitable, Callable
 
 from operant.cli import figures
@@ -85,7 +86,9 @@ async def _trace(chat: Chat, words: str) -> None:
     info = await chat.client.call(SessionGet(session=chat.key))
     events = await chat.client.call(SessionHistory(session=chat.key, after=max(info.events - 300, 0)))
     turns = tell(events)
-    await chat.say("\n".join(draw(turns[-1:], width=90)) if turns else "nothing has happened yet")
+    await chat.say(
+        "\n".join(draw(turns[-1:], shutil.get_terminal_size().columns - 4)) if turns else "nothing has happened yet"
+    )
 
 
 async def _quit(chat: Chat, words: str) -> None:

@@ -55,7 +55,7 @@ class Terminal:
             reserve_space_for_menu=0,
         )
         self._session.app.min_redraw_interval = 0.05
-        self._session.default_buffer.on_text_changed += self._make_room
+        self._session.default_buffer.on_text_changed += self._typed
 
     async def show(self, pieces: Sequence[Piece]) -> None:
         """Print above the input line."""
@@ -138,8 +138,9 @@ class Terminal:
             words = "type to steer it · Ctrl-C stops it"
         return ANSI(f"\x1b[2m{words}\x1b[0m")
 
-    def _make_room(self, buffer: Buffer) -> None:
-        """Keep lines free below for the menu of commands, and only for it."""
+    def _typed(self, buffer: Buffer) -> None:
+        """Forget the hint; keep lines free below for the menu of commands, and only for it."""
+        self._hint = ""
         self._session.reserve_space_for_menu = _MENU_LINES if buffer.text.startswith("/") else 0
 
     # ------------------------------------------------------------------ keys

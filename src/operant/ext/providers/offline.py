@@ -99,7 +99,7 @@ def _answer(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
         if name:
             return f"`{commands[step]}` needs the tool `{name}`, which is not installed here.", ()
         return (_HELP if not done else _unknown(commands[step])), ()
-    return _summary(done), ()
+    return (_summary(done) if done else _HELP), ()
 
 
 def _parsed(command: str) -> tuple[str, str]:

@@ -1,0 +1,102 @@
+"""What the scripted model says: a pure function of the request, so that it does not matter who is killed when."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_NAME = re.compile(r"@(\w+)")
+_PLACE = re.compile(r"\{(\d)\}")
+
+
+class Call(msgspec.Struct, forbid_unknown_fields=True):
+    """A tool call; `raw_args` is sent as it is, also where it is no JSON."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    raw_args: str | None = None
+    id: str | None = None
+
+
+class Step(msgspec.Struct, forbid_unknown_fields=True):
+    """One reply, and what goes wrong with it; `times` limits the faults to the first so many requests."""
+
+    text: str = ""
+    chunks: int = 1
+    reasoning: str = ""
+    calls: list[Call] = []
+    finish: str | None = None
+    usage: dict[str, Any] | None = None
+    status: int = 200
+    retry_after: str | None = None
+    headers: dict[str, str] = {}
+    body: str | None = None
+    delay_ms: float = 0
+    chunk_delay_ms: float = 0
+    cut_after: int | None = None
+    stall_after: int | None = None
+    hang: bool = False
+    duplicate_chunk: bool = False
+    no_done: bool = False
+    crlf: bool = False
+    split_utf8: bool = False
+    times: int | None = None
+
+
+class Chosen(msgspec.Struct):
+    """The step that answers a request; `key` counts how often it was asked for."""
+
+    step: Step
+    key: str
+    words: list[str]
+    depth: int
+
+
+def read(steps: Any) -> list[Step]:
+    """Make a script of plain data. Raises `msgspec.ValidationError`."""
+    return msgspec.convert(steps, list[Step])
+
+
+def choose(messages: Sequence[Mapping[str, Any]], scripts: Mapping[str, Sequence[Step]]) -> Chosen:
+    """Find the step: the script named in the last user message, at the number of replies since then."""
+    start = max((at for at, one in enumerate(messages) if one.get("role") == "user"), default=0)
+    said = _text(messages[start]) if messages else ""
+    named = _NAME.search(said)
+    name = named[1] if named and named[1] in scripts else ""
+    words = said[named.end() :].split() if named and name else []
+    number = sum(one.get("role") == "assistant" for one in messages[start:])
+    steps = scripts.get(name, ())
+    step = steps[min(number, len(steps) - 1)] if steps else Step(text="Hello.")
+    return Chosen(step=step, key=f"{name}/{number}/{' '.join(words)}", words=words, depth=len(messages))
+
+
+def filled(text: str, words: Sequence[str]) -> str:
+    """Put the words that followed the script's name in place of `{1}`, `{2}` and so on."""
+
+    def word(match: re.Match[str]) -> str:
+        number = int(match[1]) - 1
+        return words[number] if 0 <= number < len(words) else match[0]
+
+    return _PLACE.sub(word, text)
+
+
+def calls_of(chosen: Chosen) -> list[tuple[str, str, str]]:
+    """Return id, name and arguments of each call."""
+    made: list[tuple[str, str, str]] = []
+    for at, call in enumerate(chosen.step.calls):
+        raw = call.raw_args
+        arguments = raw if raw is not None else filled(msgspec.json.encode(call.arguments or {}).decode(), chosen.words)
+        digest = hashlib.sha256(f"{chosen.key}/{chosen.depth}/{at}".encode()).hexdigest()[:12]
+        made.append((call.id if call.id is not None else f"call_{digest}", call.name, arguments))
+    return made
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in content)

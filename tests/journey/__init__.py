@@ -1,0 +1,1 @@
+"""The real system, one promise to the user a file."""

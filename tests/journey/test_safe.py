@@ -1,0 +1,59 @@
+"""Safe: what costs too much, or may not be, is refused in one clear line, and the record says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from operant.kernel.records import MessageQueued, ToolEnded, TurnEnded, text_of
+from operant.sdk.testing.server import scripted_server
+from tests.journey.house import ended, say, system
+
+LOOP = [{"calls": [{"name": "list_files", "arguments": {}}]}]
+
+
+async def test_a_model_that_calls_the_same_for_ever_is_stopped(tmp_path: Path) -> None:
+    async with scripted_server({"loop": LOOP}) as server, system(tmp_path / "home", server) as made:
+        await say(made, "@loop")
+        events = await ended(made)
+    assert len(server.requests) <= 6
+    assert isinstance(events[-1].body, TurnEnded)
+    assert events[-1].body.reason == "error"
+    assert any(isinstance(event.body, MessageQueued) and text_of(event.body.parts) for event in events)
+
+
+async def test_the_step_limit_is_told(tmp_path: Path) -> None:
+    steps = [{"calls": [{"name": "list_files", "arguments": {"depth": number + 1}}]} for number in range(9)]
+    limited = {"defaults": {"models": ["scripted/one"], "max_steps": 3}}
+    async with scripted_server({"go": steps}) as server, system(tmp_path / "home", server, limited) as made:
+        await say(made, "@go")
+        events = await ended(made)
+    assert len(server.requests) == 3
+    assert isinstance(events[-1].body, TurnEnded)
+    assert events[-1].body.reason == "max_steps"
+    assert "3 steps" in events[-1].body.sentence
+
+
+async def test_a_day_s_budget_binds_before_the_call(tmp_path: Path) -> None:
+    poor: dict[str, object] = {"budgets": {"day": {"usd": 0.0000001}}}
+    async with scripted_server() as server, system(tmp_path / "home", server, poor) as made:
+        await say(made, "hello")
+        events = await ended(made)
+    assert server.requests == []
+    assert isinstance(events[-1].body, TurnEnded)
+    assert events[-1].body.reason == "budget"
+
+
+async def test_a_denied_tool_does_not_run_and_keys_do_not_reach_the_shell(tmp_path: Path) -> None:
+    script = [{"calls": [{"name": "shell", "arguments": {"command": "env"}}]}, {"text": "Done."}]
+    allowed: dict[str, object] = {"agents": {"operant": {"approval": {"shell": "allow"}}}}
+    denied: dict[str, object] = {"agents": {"operant": {"approval": {"shell": "deny"}}}}
+    async with scripted_server({"env": script}) as server:
+        async with system(tmp_path / "a", server, allowed) as made:
+            await say(made, "@env")
+            ran = [event.body for event in await ended(made) if isinstance(event.body, ToolEnded)]
+        async with system(tmp_path / "b", server, denied) as made:
+            await say(made, "@env")
+            refused = [event.body for event in await ended(made) if isinstance(event.body, ToolEnded)]
+    assert ran[0].outcome == "ok"
+    assert "KEY" not in text_of(ran[0].parts)
+    assert refused[0].outcome == "denied"
