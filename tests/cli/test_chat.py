@@ -70,6 +70,18 @@ def test_a_denial_with_a_reason_reaches_the_model(home: Operant) -> None:
     assert "not on a Friday" in ended[0]["parts"][0]["text"]
 
 
+def test_a_yes_for_the_session_is_asked_for_once(home: Operant) -> None:
+    with home.terminal("chat") as terminal:
+        settled(terminal)
+        terminal.type('run "echo again"\r')
+        terminal.wait("y once")
+        terminal.type("s\r")
+        terminal.wait("2 steps")
+        terminal.type('run "echo again"\r')
+        terminal.wait(lambda text: text.count("✓ shell  echo again") == 2)
+        assert terminal.text.count("✓ allowed") == 1
+
+
 def test_what_is_typed_while_it_works_steers_it(home: Operant) -> None:
     home.allow(shell="allow")
     with home.terminal("chat") as terminal:

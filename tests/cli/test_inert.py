@@ -1,12 +1,13 @@
 """Words from models and tools can do nothing to a terminal."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operant.cli.inert import exposed, inert, one_line
+from operant.cli.inert import exposed, inert, one_line, quoted
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,10 @@ def test_unseen_characters_are_written_out_for_whoever_decides() -> None:
 def test_one_line_is_one_line() -> None:
     assert one_line("a\nb\t c\x1b[2J", 20) == "a b c"
     assert one_line("x" * 30, 10) == "x" * 9 + "…"
+
+
+@given(st.text())
+def test_json_means_the_same_when_it_is_harmless(text: str) -> None:
+    shown = quoted(json.dumps(text, ensure_ascii=False))
+    assert json.loads(shown) == text
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e]", shown)

@@ -13,10 +13,11 @@ _LOADED = (
 )
 
 
-def loaded_by(*words: str) -> set[str]:
+def loaded_by(*words: str, env: dict[str, str] | None = None) -> set[str]:
     """Return the modules that a command imports."""
     code = _LOADED.format(words=list(words))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=env)
     return set(done.stderr.split())
 
 
@@ -33,6 +34,12 @@ def test_help_imports_click_and_nothing_else() -> None:
     ours = {name for name in loaded if name.startswith("operant")}
     assert ours == {"operant", "operant.cli", "operant.cli.main", "operant.cli.commands"}
     assert not loaded & {"msgspec", "asyncio", "rich", "prompt_toolkit", "yaml", "aiohttp"}
+
+
+def test_with_a_daemon_a_list_needs_neither_a_loop_nor_a_store(served: Operant) -> None:
+    loaded = loaded_by("session", "list", env=served.env)
+    assert "operant.app.ask" in loaded
+    assert not loaded & {"asyncio", "apsw", "yaml", "aiohttp", "rich", "prompt_toolkit", "operant.app.build"}
 
 
 def test_help_lists_every_command_and_every_command_has_help(operant: Operant) -> None:

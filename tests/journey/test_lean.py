@@ -41,7 +41,7 @@ async def test_every_request_is_the_last_one_and_a_suffix_also_over_turns(tmp_pa
 
 
 async def test_the_log_alone_gives_every_request_again_byte_for_byte(tmp_path: Path) -> None:
-    async with scripted_server({"work": WORK}) as server, system(tmp_path / "home", server) as made:
+    async with scripted_server({"work": WORK}) as server, system(tmp_path / "home", server, window=4_000) as made:
         for number in range(12):
             await say(made, f"@work file{number}")
             events = await ended(made, number + 1)

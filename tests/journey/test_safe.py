@@ -54,6 +54,6 @@ async def test_a_denied_tool_does_not_run_and_keys_do_not_reach_the_shell(tmp_pa
         async with system(tmp_path / "b", server, denied) as made:
             await say(made, "@env")
             refused = [event.body for event in await ended(made) if isinstance(event.body, ToolEnded)]
-    assert ran[0].outcome == "ok"
+    assert ran[0].outcome == "ok", ran[0]
     assert "KEY" not in text_of(ran[0].parts)
     assert refused[0].outcome == "denied"

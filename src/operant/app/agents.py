@@ -90,11 +90,19 @@ class AgentFiles:
         known = self._known.setdefault(name, _Known())
         known.looked = self._clock.monotonic()
         paths = self._paths(name)
+        if known.agent is None:
+            self._furnish(name)
         prints = tuple(map(_fingerprint, paths))
         if known.agent is None or prints != known.prints:
             known.prints = prints
             self._read(name, paths, known)
         return known
+
+    def _furnish(self, name: str) -> None:
+        try:
+            self._home.make_workspace(name)
+        except OSError as error:
+            _log.warning("the workspace of agent %s cannot be made: %s", name, error.strerror)
 
     def _exists(self, name: str) -> bool:
         if name in self._config.agents or name == self._config.defaults.agent:

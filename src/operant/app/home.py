@@ -64,7 +64,7 @@ class Home:
     @property
     def exists(self) -> bool:
         """Tell whether `init` was here."""
-        return self.config.exists()
+        return self.config.exists() and self.agents.is_dir()
 
     def init(self) -> tuple[Path, ...]:
         """Make what is missing and return it; nothing that is there is overwritten, only its rights are narrowed.
@@ -99,6 +99,11 @@ class Home:
             link.symlink_to("../../../shared", target_is_directory=True)
             made.append(link)
         return made
+
+    def make_workspace(self, name: str) -> None:
+        """Make the directories that an agent's tools work in, also for one that is only in the configuration."""
+        for path in (self.agents, self.agents / name, self.agents / name / "workspace"):
+            make_directory(path)
 
     def narrow(self) -> None:
         """Take everybody else's rights from the home and from what may hold secrets or talk."""

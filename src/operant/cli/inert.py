@@ -10,6 +10,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_IN_JSON = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Marks that turn the direction of writing, and tags that nobody sees: they make words look like other words.
 _DECEITFUL = re.compile("[\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _UNSEEN = re.compile(
@@ -28,6 +29,11 @@ def exposed(text: str) -> str:
     for pattern in (_CONTROL, _DECEITFUL, _UNSEEN):
         text = pattern.sub(lambda match: _escape(match[0]), text)
     return text
+
+
+def quoted(text: str) -> str:
+    """Return JSON with what it may hold raw, and a terminal would obey, written as escapes; it means the same."""
+    return _CONTROL_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def one_line(text: str, width: int) -> str:

@@ -12,7 +12,7 @@ from unicodedata import combining, east_asian_width
 import click
 import msgspec
 
-from operant.cli.inert import inert
+from operant.cli.inert import inert, quoted
 
 PROMPT = "\u203a"
 """Marks what a person says."""
@@ -35,8 +35,8 @@ def whole(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """Print data as JSON; non-ASCII is kept, control characters are escaped by JSON itself."""
-    sys.stdout.write(json.dumps(whole(value), ensure_ascii=False, indent=2) + "\n")
+    """Print data as JSON; letters of all languages are kept, what controls a terminal is escaped."""
+    sys.stdout.write(quoted(json.dumps(whole(value), ensure_ascii=False, indent=2)) + "\n")
 
 
 def say(line: str = "") -> None:

@@ -110,7 +110,8 @@ class Run:
 
     async def go(self, client: Client, agent: str, session: str, model: str) -> int:
         """Return the exit code."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
+        with suppress(NotImplementedError):  # Windows: KeyboardInterrupt ends it
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         async with Chat(client, self._sink, agent) as chat:
             after = await self._enter(chat, session, agent, model)
             await chat.send(self._text)

@@ -9,6 +9,7 @@ import click
 
 from operant.cli import figures
 from operant.cli.here import call
+from operant.cli.inert import quoted
 from operant.cli.output import PROMPT, coloured, dim, json_option, print_json, print_table, say, say_text, strong
 from operant.kernel.records import Event, SessionInfo, text_of
 from operant.kernel.syscalls import (
@@ -109,7 +110,7 @@ def export(session: str, path: str) -> None:
     exported = call(SessionExport(session=session))
     data = msgspec.json.format(msgspec.json.encode(exported), indent=2)
     if path == "-":
-        sys.stdout.buffer.write(data + b"\n")
+        sys.stdout.write(quoted(data.decode()) + "\n")
         return
     Path(path).write_bytes(data + b"\n")
     say(f"{len(exported.events)} events of {session} are in {path}.")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -46,7 +47,8 @@ async def _in_terminal(link: Link, agent: str, key: str, greeting: str) -> int:
     async with Chat(link, terminal, agent, carry_out) as chat:
         if greeting:
             await terminal.show([Notice(greeting)])
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, chat.left.set)
+        with suppress(NotImplementedError):  # Windows has no such signal
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, chat.left.set)
         await chat.enter(key, agent)
         await terminal.run(chat)
         if link.hosting and chat.story.turn:

@@ -53,6 +53,7 @@ class Chat:
         self.left = asyncio.Event()
         self.broken = False
         self.idle = asyncio.Event()
+        self.busy = asyncio.Event()
         self.settled = asyncio.Event()
         self._clock = SystemClock()
         self._ids = SystemIds(self._clock.now)
@@ -122,8 +123,10 @@ class Chat:
 
     def _note(self) -> None:
         """Let those who wait know whether a turn is open and whether a question is."""
-        (self.idle.clear if self.story.busy else self.idle.set)()
-        (self.settled.clear if self.story.busy and not self.story.questions else self.settled.set)()
+        busy = self.story.busy
+        _turn(self.busy, on=busy)
+        _turn(self.idle, on=not busy)
+        _turn(self.settled, on=not busy or bool(self.story.questions))
 
     # ------------------------------------------------------------------ what a person does
 
@@ -199,3 +202,10 @@ class Chat:
     async def say(self, text: str, *, bad: bool = False) -> None:
         """Say something that is not part of the conversation."""
         await self.screen.show([Notice(text, bad)])
+
+
+def _turn(event: asyncio.Event, *, on: bool) -> None:
+    if on:
+        event.set()
+    else:
+        event.clear()

@@ -39,7 +39,7 @@ class Paint:
         """Draw what changes, in at most `height` lines; the end of it counts."""
         parts: list[RenderableType] = []
         if story.partial.strip():
-            parts.append(_markdown(inert(story.partial)))
+            parts.append(_markdown(inert(_end_of(story.partial, 2 * height))))
         for call in story.running.values():
             parts.extend(_running(call, now, self.width))
         if not parts and story.busy and not story.questions:
@@ -101,6 +101,14 @@ class _Words(Markdown):
 def _markdown(text: str) -> Markdown:
     # Links are shown as words and address: a terminal's own links can say one thing and open another.
     return _Words(text, hyperlinks=False, code_theme="ansi_dark")
+
+
+def _end_of(text: str, count: int) -> str:
+    """Return the last lines of a block, in a code fence where they are: drawing all of a long one takes too long."""
+    lines = text.split("\n")
+    before, shown = lines[:-count], lines[-count:]
+    fences = [line for line in before if line.lstrip().startswith(("```", "~~~"))]
+    return "\n".join([fences[-1], *shown] if len(fences) % 2 else shown)
 
 
 def _did(did: Did, width: int) -> list[RenderableType]:

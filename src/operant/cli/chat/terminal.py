@@ -100,10 +100,10 @@ class Terminal:
 
     async def _tick(self) -> None:
         """Keep clocks and spinners going while something runs."""
-        while True:
+        while self._chat is not None:
+            await self._chat.busy.wait()
             await self._clock.sleep(_TICK_S)
-            if self._chat is not None and self._chat.story.busy:
-                self.changed()
+            self.changed()
 
     async def _watch(self) -> None:
         """Leave when the chat is over."""
