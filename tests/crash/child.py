@@ -32,6 +32,8 @@ async def live(home: Path, messages: int) -> None:
     chosen = Options(env=os.environ, overrides={}, find=found)
     async with running(Home(home), chosen) as system:
         kernel = system.kernel
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         for number in range(messages):
             session = f"s{number % SESSIONS}"
             where = Address(channel="file", chat=session)
@@ -46,7 +48,6 @@ async def live(home: Path, messages: int) -> None:
             if not busy and not kernel.sessions.working:
                 break
             await asyncio.sleep(0.005)
-    print("done", flush=True)
 
 
 if __name__ == "__main__":

@@ -86,8 +86,10 @@ class Trial:
         return True
 
     def die_after(self, seconds: float) -> bool:
-        """Live for a while; False when everything was done before."""
+        """Live for a while after being ready; False when everything was done before."""
         life = self.start()
+        assert life.stdout is not None
+        life.stdout.readline()
         try:
             _, said = life.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

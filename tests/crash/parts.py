@@ -1,4 +1,4 @@
-"""An extension for the crash tests: tools whose effects are files that can be counted, and a platform that is a file."""
+"""An extension for the crash tests: tools whose effects can be counted, and a platform that is a file."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from operant.sdk.testing.server import spawned_server
 
+from operant.sdk.testing.server import spawned_server
 from tests.crash.harness import POINTS, SCRIPT, Trial, random_kills
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
@@ -31,7 +31,7 @@ def test_killed_at_a_point_nothing_is_lost_or_doubled(point: str, tmp_path: Path
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_time_nothing_is_lost_or_doubled(seed: int, tmp_path: Path, url: str) -> None:
     trial = Trial(tmp_path / "home", url, messages=200)
-    random_kills(trial, kills=6, seed=seed, between=(0.25, 0.6))
+    random_kills(trial, kills=6, seed=seed, between=(0.02, 0.35))
     assert trial.count.kills > 0
     count = trial.finish()
     assert (count.lost, count.doubled, count.out_of_order) == (0, 0, 0)

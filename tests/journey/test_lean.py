@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -36,7 +37,7 @@ async def test_every_request_is_the_last_one_and_a_suffix_also_over_turns(tmp_pa
         requests = server.requests
     tail = len(b'],"stream":true,"stream_options":{"include_usage":true}}')
     raw = [msgspec.json.encode(one.body["messages"])[:-1] for one in requests]
-    assert all(later.startswith(earlier) for earlier, later in zip(raw, raw[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in pairwise(raw))
     assert all(len(one) > tail for one in raw)
 
 

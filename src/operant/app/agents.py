@@ -25,7 +25,7 @@ PROMPT_FILES = ("SOUL.md", "RULES.md", "USER.md", "AGENTS.md")
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MOST_BYTES = 256 * 1024
-FRESH_S = 0.2
+FRESH_S = 0.02
 """For how long files are not looked at again; a turn asks several times in a row."""
 
 _log = logging.getLogger("operant.agents")

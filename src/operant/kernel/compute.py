@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import msgspec
+
 from operant.kernel.conversation import Conversation
 from operant.kernel.errors import Missing, ModelError, Refused
 from operant.kernel.hooks import Hooks
@@ -154,13 +156,13 @@ class Compute:
             session=talk.info, agent=asking.agent, model=model, progress=progress, purpose=asking.purpose
         )
         passed = await self._hooks.run(COMPUTE_AFTER, after, ComputedOutput(reply=reply))
-        reply = passed.output.reply
+        reply, usd = passed.output.reply, passed.output.usd
         body = ModelReplied(
             parts=reply.parts,
             model=model,
             provider=reply.provider,
             finish=reply.finish,
-            usage=reply.usage,
+            usage=reply.usage if usd is None else msgspec.structs.replace(reply.usage, usd=usd),
             latency_ms=round((done - began) * 1000, 3),
             first_token_ms=round((first - began) * 1000, 3),
             attempts=attempts,

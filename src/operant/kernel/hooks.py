@@ -155,7 +155,8 @@ class Hooks:
             if isinstance(answer, Ask):
                 verdict = verdict if isinstance(verdict, Ask) else answer
             elif not isinstance(answer, Allow) and answer != output:
-                notes.append(_note(point, registration, "rewrote", ""))
+                if _rewrites(point, output, answer):
+                    notes.append(_note(point, registration, "rewrote", ""))
                 output = answer
         return Ruling(output=output, verdict=verdict, notes=tuple(notes))
 
@@ -238,6 +239,12 @@ def _checked(point: Point[Any, Any], answer: object) -> Record:
         return msgspec.convert(answer, point.output)
     except msgspec.ValidationError as error:
         raise Invalid(f"The answer does not fit {point.name}: {error}.") from error
+
+
+def _rewrites(point: Point[Any, Any], before: Record, after: Record) -> bool:
+    """Tell whether more was changed than what a point invites to fill in."""
+    same = {name: getattr(before, name) for name in point.additions}
+    return not same or msgspec.structs.replace(after, **same) != before
 
 
 def _matches(registration: Registration, input: Record) -> bool:

@@ -147,7 +147,7 @@ class Kernel:
         self.accepting = False
         self.hooks.emit(DAEMON_STOPPING, Plain())
         until = self.clock.monotonic() + seconds
-        while self.sessions.working and self.clock.monotonic() < until:
+        while self.sessions.busy and self.clock.monotonic() < until:
             await self.clock.sleep(0.02)
         return len(self.sessions.working)
 

@@ -35,13 +35,17 @@ Class = Literal["gate", "transform", "provider", "event"]
 
 
 class Point(Record, Generic[In, Out]):
-    """A named place where other code observes, rewrites, rejects or answers."""
+    """A named place where other code observes, rewrites, rejects or answers.
+
+    Filling in one of the `additions` of the output is no rewriting, and is not put on record as such.
+    """
 
     name: str
     kind: Class
     input: type[In]
     output: type[Out]
     doc: str
+    additions: tuple[str, ...] = ()
 
 
 class Nothing(Record):
@@ -229,9 +233,10 @@ class ComputedInput(Record):
 
 
 class ComputedOutput(Record):
-    """The reply as it goes on record."""
+    """The reply as it goes on record; `usd` is what the call cost, where somebody knows."""
 
     reply: Reply
+    usd: float | None = None
 
 
 class ErrorInput(Record):
@@ -340,12 +345,12 @@ class Plain(Record):
     data: Json = {}
 
 
-def _gate(name: str, i: type[In], o: type[Out], doc: str) -> Point[In, Out]:
-    return Point(name=name, kind="gate", input=i, output=o, doc=doc)
+def _gate(name: str, i: type[In], o: type[Out], doc: str, *additions: str) -> Point[In, Out]:
+    return Point(name=name, kind="gate", input=i, output=o, doc=doc, additions=additions)
 
 
-def _transform(name: str, i: type[In], o: type[Out], doc: str) -> Point[In, Out]:
-    return Point(name=name, kind="transform", input=i, output=o, doc=doc)
+def _transform(name: str, i: type[In], o: type[Out], doc: str, *additions: str) -> Point[In, Out]:
+    return Point(name=name, kind="transform", input=i, output=o, doc=doc, additions=additions)
 
 
 def _provider(name: str, i: type[In], o: type[Out], doc: str) -> Point[In, Out]:
@@ -357,10 +362,18 @@ def _event(name: str, i: type[In], doc: str) -> Point[In, Nothing]:
 
 
 DISPATCH_BEFORE = _gate(
-    "dispatch.before", DispatchInput, DispatchOutput, "Before a message starts or joins a turn: rewrite or reject it."
+    "dispatch.before",
+    DispatchInput,
+    DispatchOutput,
+    "Before a message starts or joins a turn: rewrite or reject it.",
+    "ambient",
 )
 SESSION_OPEN_BEFORE = _gate(
-    "session.open.before", SessionOpenInput, SessionOpenOutput, "Before a session is opened: name it or reject it."
+    "session.open.before",
+    SessionOpenInput,
+    SessionOpenOutput,
+    "Before a session is opened: name it or reject it.",
+    "title",
 )
 APPEND_BEFORE = _gate(
     "history.append.before", AppendInput, AppendOutput, "Before an event is appended: take secrets out of it."
@@ -376,7 +389,9 @@ COMPUTE_MODEL = _provider("compute.model", ModelInput, ModelOutput, "Choose the 
 COMPUTE_BEFORE = _gate(
     "compute.before", ComputeInput, ComputeOutput, "Before a model call: limit it, change its parameters or reject it."
 )
-COMPUTE_AFTER = _transform("compute.after", ComputedInput, ComputedOutput, "After a model call: rewrite the reply.")
+COMPUTE_AFTER = _transform(
+    "compute.after", ComputedInput, ComputedOutput, "After a model call: rewrite the reply, price it.", "usd"
+)
 COMPUTE_ERROR = _provider("compute.error", ErrorInput, ErrorOutput, "After a failed model call: say what to try next.")
 TOOL_ENV = _transform("tool.env", EnvInput, EnvOutput, "Before a tool starts a process: change its environment.")
 TOOL_BEFORE = _gate(

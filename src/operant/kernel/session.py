@@ -43,6 +43,11 @@ class Session:
                 self._talk = talk
             return talk
 
+    @property
+    def asking(self) -> bool:
+        """Tell whether the turn waits for a person; the question survives a restart, so nobody need wait for it."""
+        return self._talk is not None and bool(self._talk.standing.questions)
+
     def stop(self, turn: str = "") -> bool:
         """Stop the running turn, or only the one named; tell whether there was one."""
         if self.turn is None or (turn and self.turn.id != turn):
@@ -129,3 +134,8 @@ class Sessions:
     def working(self) -> tuple[Session, ...]:
         """Return the sessions that are at work."""
         return tuple(session for session in self._sessions.values() if session.working)
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether any session is at something that would be lost time to end now."""
+        return any(not session.asking for session in self.working)

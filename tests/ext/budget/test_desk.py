@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,7 +102,8 @@ class Call:
     async def end(self, usage: Usage) -> Usage:
         reply = Reply(parts=(Text(text="x"),), model="big", provider="m", usage=usage)
         output = await self.host.run(COMPUTE_AFTER, ComputedInput(**self.about), ComputedOutput(reply=reply))
-        return output.reply.usage
+        usage = output.reply.usage
+        return usage if output.usd is None else msgspec.structs.replace(usage, usd=output.usd)
 
     async def fail(self, at: int | None = None) -> None:
         body = ModelFailed(model=MODEL, provider="m", error="server", purpose=self.about["purpose"])

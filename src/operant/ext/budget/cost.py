@@ -25,6 +25,6 @@ def at_most(estimate: int, output: int, price: Price | None) -> Amount:
     return Amount(usd=(estimate * rate + output * price.output) / _MILLION, tokens=estimate + output)
 
 
-def amount_of(usage: Usage) -> Amount:
-    """Return what budgets count of a usage."""
-    return Amount(usd=usage.usd, tokens=usage.input + usage.output)
+def amount_of(usage: Usage, usd: float | None = None) -> Amount:
+    """Return what budgets count of a usage; `usd` is its cost where that was found out later."""
+    return Amount(usd=usage.usd if usd is None else usd, tokens=usage.input + usage.output)

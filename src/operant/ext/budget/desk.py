@@ -71,8 +71,7 @@ class Pricing:
         usd = cost_of(reply.usage, price)
         if not usd:
             return None
-        usage = msgspec.structs.replace(reply.usage, usd=usd)
-        return ComputedOutput(reply=msgspec.structs.replace(reply, usage=usage))
+        return msgspec.structs.replace(output, usd=usd)
 
 
 class Desk:
@@ -114,7 +113,7 @@ class Desk:
         """Count what a call did cost; one whose usage nobody reported costs what was held for it."""
         self._today()
         hold = self._ledger.release(_owner(input))
-        cost = amount_of(output.reply.usage)
+        cost = amount_of(output.reply.usage, output.usd)
         if hold is not None and not cost.tokens:
             cost = hold.amount
         self._ledger.spend([scope.key for scope in self._scopes(input)], cost)
