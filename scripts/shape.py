@@ -51,14 +51,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.ClassDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
-LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler)
 
 
@@ -100,9 +93,7 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        return self.text.removesuffix("\n").split(
-            "\n"
-        )  # not splitlines(): it knows newlines that Python does not
+        return self.text.removesuffix("\n").split("\n")  # not splitlines(): it knows newlines that Python does not
 
     @cached_property
     def code_lines(self) -> int:
@@ -127,10 +118,7 @@ class Source:
 
 def docstring_start(node: ast.AST) -> tuple[int, int] | None:
     """Return the row and column at which the docstring of a module, class or function starts."""
-    if (
-        not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module))
-        or ast.get_docstring(node, clean=False) is None
-    ):
+    if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)) or ast.get_docstring(node, clean=False) is None:
         return None
     return node.body[0].lineno, node.body[0].col_offset
 
@@ -224,9 +212,7 @@ def scope_findings(source: Source) -> Iterator[Finding]:
         is_table = source.is_table or bool(TABLE.search(source.lines[scope.lineno - 1]))
         if isinstance(scope, ast.ClassDef):
             if not is_table:
-                yield Finding(
-                    source.path, scope.lineno, f"length of class {name}", length(scope), CLASS_LINES
-                )
+                yield Finding(source.path, scope.lineno, f"length of class {name}", length(scope), CLASS_LINES)
         else:
             yield from function_findings(source.path, name, scope, is_table)
 
@@ -250,9 +236,7 @@ def ban_findings(source: Source) -> Iterator[Finding]:
     for name, scope in [("the module", source.tree), *named_scopes(source.tree)]:
         for node in own_nodes(scope):
             broken = (what for what, occurs in bans.items() if occurs(source, node))
-            yield from (
-                Finding(source.path, line_of(node), f"number of {what} in {name}", 1, 0) for what in broken
-            )
+            yield from (Finding(source.path, line_of(node), f"number of {what} in {name}", 1, 0) for what in broken)
 
 
 def line_of(node: ast.AST) -> int:
@@ -278,11 +262,7 @@ def names_everything(expression: ast.expr) -> bool:
 
 
 def is_suppress(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and called(node.func) == "suppress"
-        and any(map(names_everything, node.args))
-    )
+    return isinstance(node, ast.Call) and called(node.func) == "suppress" and any(map(names_everything, node.args))
 
 
 def raises_again(handler: ast.AST) -> bool:
@@ -418,9 +398,7 @@ def weigh(violations: list[Finding], accepted: dict[str, int]) -> list[str]:
         if key not in totals:
             complaints.append(f"scripts/shape.json: {key!r} is not needed any more: remove the entry")
         elif totals[key] < tolerated:
-            complaints.append(
-                f"scripts/shape.json: {key!r} is {totals[key]} by now: lower the entry from {tolerated}"
-            )
+            complaints.append(f"scripts/shape.json: {key!r} is {totals[key]} by now: lower the entry from {tolerated}")
     return complaints
 
 

@@ -71,22 +71,18 @@ def supervisors(count: int) -> str:
 
 def test_file_length(house: House) -> None:
     assert house.complaints(statements(500)) == []
-    assert house.complaints(statements(501)) == [
-        "src/operant/kit/text.py:1 length of file is 501, ceiling 500",
-    ]
+    assert house.complaints(statements(501)) == ["src/operant/kit/text.py:1 length of file is 501, ceiling 500"]
 
 
 def test_file_length_alarm(house: House) -> None:
     assert house.alarms(statements(300)) == []
-    assert house.alarms(statements(301)) == [
-        "alarm: src/operant/kit/text.py:1 length of file is 301, ceiling 300",
-    ]
+    assert house.alarms(statements(301)) == ["alarm: src/operant/kit/text.py:1 length of file is 301, ceiling 300"]
 
 
 def test_function_length(house: House) -> None:
     assert house.complaints(function(60)) == []
     assert house.complaints("import os\n" + function(61, "async def run():")) == [
-        "src/operant/kit/text.py:2 length of function run is 61, ceiling 60",
+        "src/operant/kit/text.py:2 length of function run is 61, ceiling 60"
     ]
 
 
@@ -99,15 +95,13 @@ def test_function_length_alarm_is_not_repeated_above_the_ceiling(house: House) -
 def test_class_length(house: House) -> None:
     assert house.complaints("class Log:\n" + statements(299, "    ")) == []
     assert house.complaints("class Log:\n" + statements(300, "    ")) == [
-        "src/operant/kit/text.py:1 length of class Log is 301, ceiling 300",
+        "src/operant/kit/text.py:1 length of class Log is 301, ceiling 300"
     ]
 
 
 def test_methods_are_named_with_their_class(house: House) -> None:
     source = "class Log:\n" + textwrap.indent(function(61), "    ")
-    assert house.complaints(source) == [
-        "src/operant/kit/text.py:2 length of function Log.run is 61, ceiling 60",
-    ]
+    assert house.complaints(source) == ["src/operant/kit/text.py:2 length of function Log.run is 61, ceiling 60"]
 
 
 @pytest.mark.parametrize("head", ["def run():  # shape: table", "def run(  # shape: table\n    ):"])
@@ -117,16 +111,12 @@ def test_table_mark_on_a_function_lifts_its_length(house: House, head: str) -> N
 
 def test_table_mark_on_a_class_does_not_cover_its_methods(house: House) -> None:
     source = "class Log:  # shape: table\n" + textwrap.indent(function(400), "    ")
-    assert house.complaints(source) == [
-        "src/operant/kit/text.py:2 length of function Log.run is 400, ceiling 60"
-    ]
+    assert house.complaints(source) == ["src/operant/kit/text.py:2 length of function Log.run is 400, ceiling 60"]
 
 
 def test_table_mark_at_the_top_lifts_all_lengths_and_nothing_else(house: House) -> None:
     source = f"# shape: table\n{function(600, 'def run(a, b, c, d, e, f, g):')}"
-    assert house.complaints(source) == [
-        "src/operant/kit/text.py:2 number of parameters of run is 7, ceiling 6",
-    ]
+    assert house.complaints(source) == ["src/operant/kit/text.py:2 number of parameters of run is 7, ceiling 6"]
 
 
 def test_table_mark_far_down_is_no_mark(house: House) -> None:
@@ -169,9 +159,7 @@ def test_complexity(house: House, kind: str) -> None:
     nine = "".join(BRANCH[kind].format(n=number) for number in range(9))
     assert house.complaints(f"def run(x):\n{nine}") == []
     ten = nine + BRANCH[kind].format(n=9)
-    assert house.complaints(f"def run(x):\n{ten}") == [
-        "src/operant/kit/text.py:1 complexity of run is 11, ceiling 10"
-    ]
+    assert house.complaints(f"def run(x):\n{ten}") == ["src/operant/kit/text.py:1 complexity of run is 11, ceiling 10"]
 
 
 def test_complexity_of_an_inner_function_is_its_own(house: House) -> None:
@@ -212,7 +200,7 @@ def nested(openings: list[str]) -> str:
 def test_nesting(house: House, kind: str) -> None:
     assert house.complaints(nested(["if x:", "for y in x:", BLOCKS[kind]])) == []
     assert house.complaints(nested(["if x:", "for y in x:", "while x:", BLOCKS[kind]])) == [
-        "src/operant/kit/text.py:1 nesting of run is 4, ceiling 3",
+        "src/operant/kit/text.py:1 nesting of run is 4, ceiling 3"
     ]
 
 
@@ -239,7 +227,7 @@ def test_elif_is_not_deeper_and_an_if_in_else_is(house: House) -> None:
 def test_long_names_are_an_alarm(house: House) -> None:
     assert house.alarms("def _read_one_line():\n    return 1\n") == []
     assert house.alarms("def read_one_more_line():\n    return 1\n") == [
-        "alarm: src/operant/kit/text.py:1 number of words in the name read_one_more_line is 4, ceiling 3",
+        "alarm: src/operant/kit/text.py:1 number of words in the name read_one_more_line is 4, ceiling 3"
     ]
 
 
@@ -247,9 +235,7 @@ def test_long_names_are_an_alarm(house: House) -> None:
 
 
 def test_kernel_counts_code_and_nothing_else(house: House) -> None:
-    padded = '"""Words.\n\nMore words.\n"""\n\n# why\n' + "\n\n# why not\n".join(
-        f"x{n} = {n}" for n in range(50)
-    )
+    padded = '"""Words.\n\nMore words.\n"""\n\n# why\n' + "\n\n# why not\n".join(f"x{n} = {n}" for n in range(50))
     for number in range(40):
         house.write(f"src/operant/kernel/part{number}.py", padded)
     house.write("src/operant/kernel/records.py", f"# shape: table\n{padded}")
@@ -266,7 +252,7 @@ def test_strings_that_are_no_docstrings_are_code(house: House) -> None:
 def test_turn_has_a_ceiling_of_its_own(house: House) -> None:
     assert house.complaints("# why\n\n" + statements(250), "src/operant/kernel/turn.py") == []
     assert house.complaints(statements(251), "src/operant/kernel/turn.py") == [
-        "src/operant/kernel/turn.py:1 code lines of file is 251, ceiling 250",
+        "src/operant/kernel/turn.py:1 code lines of file is 251, ceiling 250"
     ]
     house.write("src/operant/kernel/turn.py", "")
     assert house.complaints(statements(251), "src/operant/kernel/session.py") == []
@@ -288,14 +274,14 @@ def test_turn_has_a_ceiling_of_its_own(house: House) -> None:
 def test_catching_everything(house: House, catch: str) -> None:
     source = f"def run(x):\n    try:\n        x = 1\n    {catch}\n        x = 2\n"
     assert house.complaints(source) == [
-        "src/operant/kit/text.py:4 number of handlers that catch everything in run is 1, ceiling 0",
+        "src/operant/kit/text.py:4 number of handlers that catch everything in run is 1, ceiling 0"
     ]
 
 
 @pytest.mark.parametrize("call", ["contextlib.suppress(Exception)", "suppress(OSError, BaseException)"])
 def test_suppressing_everything(house: House, call: str) -> None:
     assert house.complaints(f"with {call}:\n    x = 1\n") == [
-        "src/operant/kit/text.py:1 number of handlers that catch everything in the module is 1, ceiling 0",
+        "src/operant/kit/text.py:1 number of handlers that catch everything in the module is 1, ceiling 0"
     ]
 
 
@@ -336,7 +322,7 @@ def test_a_supervisor_without_a_reason_is_none(house: House) -> None:
 @pytest.mark.parametrize("body", ["pass", "...", "'why'"])
 def test_swallowing(house: House, body: str) -> None:
     assert house.complaints(f"try:\n    x = 1\nexcept OSError:\n    {body}\n") == [
-        "src/operant/kit/text.py:3 number of handlers that swallow in the module is 1, ceiling 0",
+        "src/operant/kit/text.py:3 number of handlers that swallow in the module is 1, ceiling 0"
     ]
 
 
@@ -370,23 +356,17 @@ def test_ratchet_accepts_what_it_names(house: House) -> None:
 
 def test_ratchet_does_not_accept_more(house: House) -> None:
     house.accept({KEY: 70})
-    assert house.complaints(function(71)) == [
-        "src/operant/kit/text.py:1 length of function run is 71, ceiling 60"
-    ]
+    assert house.complaints(function(71)) == ["src/operant/kit/text.py:1 length of function run is 71, ceiling 60"]
 
 
 def test_ratchet_must_follow_downwards(house: House) -> None:
     house.accept({KEY: 70})
-    assert house.complaints(function(65)) == [
-        f"scripts/shape.json: {KEY!r} is 65 by now: lower the entry from 70"
-    ]
+    assert house.complaints(function(65)) == [f"scripts/shape.json: {KEY!r} is 65 by now: lower the entry from 70"]
 
 
 def test_ratchet_entries_that_nobody_needs_must_go(house: House) -> None:
     house.accept({KEY: 70})
-    assert house.complaints(function(60)) == [
-        f"scripts/shape.json: {KEY!r} is not needed any more: remove the entry"
-    ]
+    assert house.complaints(function(60)) == [f"scripts/shape.json: {KEY!r} is not needed any more: remove the entry"]
 
 
 def test_ratchet_counts_what_is_banned(house: House) -> None:
@@ -418,7 +398,7 @@ def test_tests_neither_mock_nor_sleep(house: House, line: str) -> None:
     source = f"async def test_it():\n    {line}\n"
     what = "mocks" if "mock" in line else "sleeps"
     assert house.complaints(source, "tests/kit/test_text.py") == [
-        f"tests/kit/test_text.py:2 number of {what} in test_it is 1, ceiling 0",
+        f"tests/kit/test_text.py:2 number of {what} in test_it is 1, ceiling 0"
     ]
     assert len(house.complaints("", "tests/kit/test_text.py")) == 0
     assert house.complaints(source, "tests/fake_server.py") == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal, TypeVar
 
 from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
@@ -90,7 +90,7 @@ class ExtensionHost:
     def hook(
         self,
         point: Point[In, Out],
-        handler: Callable[..., Awaitable[object]],
+        handler: Callable[..., Coroutine[Any, Any, object]],
         *,
         phase: Literal["mutate", "validate"] = "mutate",
         priority: int = 0,

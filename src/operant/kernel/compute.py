@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -176,9 +177,10 @@ class Compute:
         talk, limit = asking.talk, asking.agent.limits.stall_s
         turn = talk.standing.turn if asking.purpose == "turn" else ""
         first = 0.0
-        async with aclosing(provider.stream(request)) as stream:
+        async with aclosing(provider.stream(request)) as stream, _Idle(limit, provider.name) as idle:
             while True:
-                part = await _next(stream, provider.name, limit)
+                part = await _next(stream, provider.name)
+                idle.beat()
                 first = first or self._clock.monotonic()
                 if isinstance(part, Reply):
                     return _whole(part, provider.name), first
@@ -225,14 +227,39 @@ class Compute:
             self._log.show(Delta(session=talk.key, turn=talk.standing.turn, kind="restart", text=error.sentence))
 
 
-async def _next(stream: AsyncGenerator[StreamPart, None], provider: str, limit_s: float) -> StreamPart:
+class _Idle:
+    """Ends a stream on which nothing comes. Its timer is set anew only now and then: parts come by the thousand."""
+
+    def __init__(self, limit_s: float, provider: str) -> None:
+        self._limit_s = limit_s
+        self._provider = provider
+        self._loop = asyncio.get_running_loop()
+        self._scope = asyncio.timeout(limit_s)
+        self._set = self._loop.time()
+
+    async def __aenter__(self) -> _Idle:
+        await self._scope.__aenter__()
+        return self
+
+    async def __aexit__(self, *reason: Any) -> None:
+        try:
+            await self._scope.__aexit__(*reason)
+        except TimeoutError as error:
+            raise ModelError("stalled", f"{self._provider} sent nothing for {self._limit_s:g} s.") from error
+
+    def beat(self) -> None:
+        """Note that something came."""
+        now = self._loop.time()
+        if now - self._set > self._limit_s / 8:
+            self._set = now
+            self._scope.reschedule(now + self._limit_s)
+
+
+async def _next(stream: AsyncGenerator[StreamPart, None], provider: str) -> StreamPart:
     try:
-        async with asyncio.timeout(limit_s):
-            return await anext(stream)
+        return await anext(stream)
     except StopAsyncIteration:
         raise ModelError("cut", f"{provider} ended its answer before it was whole.") from None
-    except TimeoutError as error:
-        raise ModelError("stalled", f"{provider} sent nothing for {limit_s:g} s.") from error
 
 
 def _addressed(request: ModelRequest, model: str, parameters: Parameters) -> ModelRequest:

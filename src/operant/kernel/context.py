@@ -155,6 +155,8 @@ class Context:
             self._entries = [_masked(entry, mask) if entry.seq <= body.upto else entry for entry in self._entries]
         else:
             kept = [entry for entry in self._entries if entry.seq > body.upto]
+            while kept and kept[0].message.role == "tool":
+                del kept[0]  # its call is gone: providers refuse a result without one
             summary = Message(role="user", parts=(Text(text=body.summary),))
             self._entries = [Entry(seq=0, message=summary), *kept] if body.summary else kept
             self._turns = [seq for seq in self._turns if seq > body.upto]

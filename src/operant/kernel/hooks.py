@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -33,7 +33,7 @@ _TIERS = {"system": 0, "agent": 1, "session": 2}
 _log = logging.getLogger("operant.hooks")
 _running: ContextVar[tuple[str, ...]] = ContextVar("operant_running_handlers", default=())
 
-Handler = Callable[..., Awaitable[object]]
+Handler = Callable[..., Coroutine[Any, Any, object]]
 
 
 class Registration(Record):
@@ -135,20 +135,14 @@ class Hooks:
         if there is None:
             return Ruling(output=output)
         chosen = [one for one in there if _matches(one, input)]
-        notes: list[Note] = []
-        try:
-            async with asyncio.timeout(POINT_S):
-                return await self._chain(chosen, point, input, output, notes)
-        except TimeoutError:
-            late = Reject(reason=f"The guards at {point.name} took more than {POINT_S:g} s.")
-            return Ruling(output=output, verdict=late, notes=tuple(notes))
+        return await self._chain(chosen, point, input, output)
 
-    async def _chain(
-        self, chosen: list[Registration], point: Point[In, Out], input: In, output: Out, notes: list[Note]
-    ) -> Ruling[Out]:
+    async def _chain(self, chosen: list[Registration], point: Point[In, Out], input: In, output: Out) -> Ruling[Out]:
         verdict: Verdict = Allow()
+        notes: list[Note] = []
+        purse = _Purse(POINT_S)
         for registration in chosen:
-            answer = await self._answer(registration, point, input, output, notes)
+            answer = await self._answer(registration, point, input, output, (notes, purse))
             if isinstance(answer, Reject):
                 notes.append(_note(point, registration, "rejected", answer.reason))
                 return Ruling(output=output, verdict=answer, notes=tuple(notes))
@@ -161,11 +155,17 @@ class Hooks:
         return Ruling(output=output, verdict=verdict, notes=tuple(notes))
 
     async def _answer(
-        self, registration: Registration, point: Point[In, Out], input: In, output: Out, notes: list[Note]
+        self,
+        registration: Registration,
+        point: Point[In, Out],
+        input: In,
+        output: Out,
+        passage: tuple[list[Note], _Purse],
     ) -> Verdict | Out:
         """Return a handler's verdict or output; a failure becomes what its registration says."""
+        notes, purse = passage
         try:
-            answer = await _call(registration, input, output)
+            answer = await _call(registration, input, output, purse)
             if answer is None:
                 return Allow()
             if isinstance(answer, Allow | Reject | Ask):
@@ -209,7 +209,59 @@ class _Observer:
                 _log.warning("observer %s failed: %s", self.author, error.sentence)
 
 
-async def _call(registration: Registration, input: Record, output: Record | None) -> object:
+class _Purse:
+    """The time that all handlers of one passage may take together; only waiting spends it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+
+class _Rest:
+    """The rest of a coroutine that has yielded its first future already."""
+
+    def __init__(self, work: Coroutine[Any, Any, object], first: Any) -> None:
+        self._work = work
+        self._first: tuple[Any, ...] = (first,)
+
+    def __await__(self) -> _Rest:
+        return self
+
+    def __iter__(self) -> _Rest:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Go on with a value."""
+        if self._first:
+            (first,), self._first = self._first, ()
+            return first
+        return self._work.send(value)
+
+    def throw(self, error: BaseException) -> Any:
+        """Go on with an exception, as a cancellation is one."""
+        return self._work.throw(error)
+
+
+async def _bounded(work: Coroutine[Any, Any, object], limit_s: float, purse: _Purse) -> object:
+    """Run a handler. Most never wait: those are spared the timer, which costs more than they do."""
+    try:
+        first = work.send(None)
+    except StopIteration as done:
+        return done.value
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        async with asyncio.timeout(max(0.0, min(limit_s, purse.left))):
+            return await _Rest(work, first)
+    finally:
+        purse.left -= loop.time() - began
+
+
+async def _call(
+    registration: Registration, input: Record, output: Record | None, purse: _Purse | None = None
+) -> object:
     """Call a handler; whatever goes wrong in it comes out as one of our errors."""
     stack = _running.get()
     if registration.author in stack:
@@ -219,8 +271,8 @@ async def _call(registration: Registration, input: Record, output: Record | None
     token = _running.set((*stack, registration.author))
     arguments = {name: input if name == "input" else output for name in registration.wants}
     try:
-        async with asyncio.timeout(registration.timeout_s):
-            return await registration.handler(**arguments)
+        work = registration.handler(**arguments)
+        return await _bounded(work, registration.timeout_s, purse or _Purse(registration.timeout_s))
     except OperantError:
         raise
     except TimeoutError as error:

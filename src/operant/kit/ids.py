@@ -9,6 +9,7 @@ _RANDOM_BITS = 74
 _VERSION = 0x7 << 76
 _VARIANT = 0b10 << 62
 _STEP_BYTES = 4
+_POOL = 4096
 _FRACTION = 1 << 53
 
 
@@ -23,20 +24,29 @@ class SystemIds:
         self._now = now
         self._entropy = entropy
         self._last = 0
+        self._pool = b""
+        self._taken = 0
 
     def new(self) -> str:
         """Return a fresh id."""
         fresh = self._now() // 1_000 << _RANDOM_BITS
         if fresh >> _RANDOM_BITS > self._last >> _RANDOM_BITS:
             # The highest random bit stays free: the steps of one millisecond never run into the time.
-            self._last = fresh | int.from_bytes(self._entropy(10), "big") >> 7
+            self._last = fresh | int.from_bytes(self._random(10), "big") >> 7
         else:
-            self._last += 1 + int.from_bytes(self._entropy(_STEP_BYTES), "big")
+            self._last += 1 + int.from_bytes(self._random(_STEP_BYTES), "big")
         return _text(self._last)
 
     def jitter(self) -> float:
         """Return a random number from 0 up to 1."""
-        return (int.from_bytes(self._entropy(8), "big") >> 11) / _FRACTION
+        return (int.from_bytes(self._random(8), "big") >> 11) / _FRACTION
+
+    def _random(self, count: int) -> bytes:
+        """Return random bytes, fetched by the page: a call into the system costs more than an id."""
+        if self._taken + count > len(self._pool):
+            self._pool, self._taken = self._entropy(_POOL), 0
+        self._taken += count
+        return self._pool[self._taken - count : self._taken]
 
 
 def _text(value: int) -> str:

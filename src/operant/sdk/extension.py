@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal, Protocol, TypeVar
 
 from operant.kernel.points import Point
@@ -53,7 +53,7 @@ class Host(Protocol):
     def hook(
         self,
         point: Point[In, Out],
-        handler: Callable[..., Awaitable[object]],
+        handler: Callable[..., Coroutine[Any, Any, object]],
         *,
         phase: Literal["mutate", "validate"] = "mutate",
         priority: int = 0,
