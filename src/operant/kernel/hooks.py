@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -216,32 +216,26 @@ class _Purse:
         self.left = seconds
 
 
-class _Rest:
+class _Rest(Generator[Any, Any, object]):
     """The rest of a coroutine that has yielded its first future already."""
 
     def __init__(self, work: Coroutine[Any, Any, object], first: Any) -> None:
         self._work = work
         self._first: tuple[Any, ...] = (first,)
 
-    def __await__(self) -> _Rest:
+    def __await__(self) -> Generator[Any, Any, object]:
         return self
 
-    def __iter__(self) -> _Rest:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:
+    def send(self, value: Any, /) -> Any:
         """Go on with a value."""
         if self._first:
             (first,), self._first = self._first, ()
             return first
         return self._work.send(value)
 
-    def throw(self, error: BaseException) -> Any:
+    def throw(self, error: Any, value: Any = None, traceback: Any = None, /) -> Any:
         """Go on with an exception, as a cancellation is one."""
-        return self._work.throw(error)
+        return self._work.throw(error if value is None else value)
 
 
 async def _bounded(work: Coroutine[Any, Any, object], limit_s: float, purse: _Purse) -> object:
