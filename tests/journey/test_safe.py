@@ -23,7 +23,7 @@ async def test_a_model_that_calls_the_same_for_ever_is_stopped(tmp_path: Path) -
 
 async def test_the_step_limit_is_told(tmp_path: Path) -> None:
     steps = [{"calls": [{"name": "list_files", "arguments": {"depth": number + 1}}]} for number in range(9)]
-    limited = {"defaults": {"models": ["scripted/one"], "max_steps": 3}}
+    limited: dict[str, object] = {"defaults": {"models": ["scripted/one"], "max_steps": 3}}
     async with scripted_server({"go": steps}) as server, system(tmp_path / "home", server, limited) as made:
         await say(made, "@go")
         events = await ended(made)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +49,8 @@ def histories(draw: st.DrawFn) -> list[Body]:
         if draw(st.integers(0, 9)):
             bodies.append(TurnEnded(reason="done"))
         if draw(st.booleans()):
-            strategy = draw(st.sampled_from(["summary", "mask", "window"]))
+            strategies: list[Literal["summary", "mask", "window"]] = ["summary", "mask", "window"]
+            strategy = draw(st.sampled_from(strategies))
             upto = draw(st.integers(0, len(bodies)))
             starts = [at for at, body in enumerate(bodies, 1) if isinstance(body, MessageReceived) and at <= upto]
             cut = (starts[-1] - 1) if starts else 0
