@@ -1,0 +1,183 @@
+"""Make the tables of the reference out of the code, or check that they are up to date (`--check`).
+
+A page holds a block `<!-- generated:NAME -->` … `<!-- end -->`; what stands between is written here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"(<!-- generated:(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    bar = "\\|"
+    return "".join(f"| {' | '.join(cell.replace('|', bar) for cell in line)} |\n" for line in lines)
+
+
+def first_sentence(text: str | None) -> str:
+    """Return the first paragraph of a docstring on one line."""
+    return " ".join((text or "").split("\n\n")[0].split())
+
+
+def fields(struct: Any, *, skip: tuple[str, ...] = ()) -> str:
+    """Return a record's field names; those with a default are in brackets."""
+    import msgspec
+
+    names: list[str] = []
+    for field in msgspec.structs.fields(struct):
+        if field.name in skip:
+            continue
+        optional = not field.required
+        names.append(f"[{field.name}]" if optional else field.name)
+    return f"`{', '.join(names)}`" if names else "-"
+
+
+def events() -> str:
+    """Return every event type."""
+    from operant.kernel.records import BODIES
+
+    rows = [(f"`{name}`", fields(body), first_sentence(body.__doc__)) for name, body in sorted(BODIES.items())]
+    return table(("type", "body", "says"), rows)
+
+
+def hooks() -> str:
+    """Return every hook point."""
+    from operant.kernel.points import POINTS
+
+    rows = [
+        (f"`{name}`", point.kind, fields(point.input), fields(point.output), point.doc)
+        for name, point in sorted(POINTS.items())
+    ]
+    return table(("hook", "class", "input", "output", "when"), rows)
+
+
+def syscalls() -> str:
+    """Return every syscall."""
+    from operant.kernel.syscalls import Syscall
+
+    found: list[Any] = []
+    pending: list[Any] = list(Syscall.__subclasses__())
+    while pending:
+        one = pending.pop()
+        pending += one.__subclasses__()
+        if one.call:
+            found.append(one)
+    rows = [
+        (f"`{one.call}`", f"`{one.capability}`", fields(one), returned(one.returns), first_sentence(one.__doc__))
+        for one in sorted(set(found), key=lambda one: one.call)
+    ]
+    return table(("syscall", "capability", "parameters", "returns", "does"), rows)
+
+
+def returned(kind: Any) -> str:
+    """Name what a syscall returns."""
+    if kind is None:
+        return "-"
+    name = getattr(kind, "__name__", "") if isinstance(kind, type) and not getattr(kind, "__args__", ()) else ""
+    words = name or re.sub(r"[\w.]+\.(\w+)", r"\1", str(kind))
+    return f"`{words.replace(', ...', '…')}`"
+
+
+def configuration() -> str:
+    """Return every key of operant.yaml."""
+    from operant.app.config import describe
+    from operant.app.extensions import find_extensions
+
+    rows = [(f"`{row.key}`", row.type, row.default, row.sentence) for row in describe(find_extensions().extensions)]
+    return table(("key", "type", "default", "says"), rows)
+
+
+def commands() -> str:
+    """Return every command."""
+    import click
+
+    from operant.cli.commands import operant as root
+
+    rows: list[tuple[str, ...]] = []
+
+    def walk(command: click.Command, path: str, context: click.Context) -> None:
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None:
+                    walk(child, f"{path} {name}", context)
+            return
+        arguments = " ".join(one.make_metavar(context) for one in command.params if isinstance(one, click.Argument))
+        options = " ".join(one.opts[-1] for one in command.params if isinstance(one, click.Option))
+        rows.append((f"`{path} {arguments}`".replace(" `", "`"), options, first_sentence(command.help)))
+
+    walk(root, "operant", click.Context(root))
+    return table(("command", "options", "does"), rows)
+
+
+def errors() -> str:
+    """Return the tree of errors."""
+    from operant.kernel.errors import OperantError
+
+    rows: list[tuple[str, ...]] = []
+
+    def walk(kind: type[OperantError], depth: int) -> None:
+        rows.append((f"{'· ' * depth}`{kind.__name__}`", f"`{kind.code}`", first_sentence(kind.__doc__)))
+        for child in kind.__subclasses__():
+            if child.__module__ == OperantError.__module__:
+                walk(child, depth + 1)
+
+    walk(OperantError, 0)
+    return table(("error", "code", "says"), rows)
+
+
+def tables() -> str:
+    """Return the store's schema."""
+    from operant.ext.sqlite.schema import MIGRATIONS
+
+    return "```sql\n" + re.sub(r"(?m)^    ", "", "".join(MIGRATIONS)).strip() + "\n```\n"
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "configuration": configuration,
+    "errors": errors,
+    "events": events,
+    "hooks": hooks,
+    "syscalls": syscalls,
+    "tables": tables,
+}
+
+
+def fresh(text: str) -> str:
+    """Return a page with its blocks made anew."""
+    return BLOCK.sub(lambda match: f"{match[1]}{MAKERS[match[2]]()}{match[3]}", text)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with `--check` say which are stale."""
+    stale: list[str] = []
+    used: set[str] = set()
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text()
+        used |= {match[1] for match in BLOCK.findall(text)}
+        made = fresh(text)
+        if made != text:
+            stale.append(str(page.relative_to(DOCS.parent)))
+            if "--check" not in arguments:
+                page.write_text(made)
+    missing = sorted(set(MAKERS) - used)
+    for name in missing:
+        print(f"docs: nothing shows the generated table {name!r}")
+    if "--check" not in arguments:
+        return 1 if missing else 0
+    for name in stale:
+        print(f"docs: {name} is stale: run `make docs`")
+    return 1 if stale or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
