@@ -42,9 +42,23 @@ class HttpResponse:
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body in the pieces in which it arrives. Raises `HttpError`."""
-        with _translated():
-            async for piece in self._response.content.iter_any():
+        content = self._response.content
+        while not content.at_eof():
+            with _translated():
+                piece = await content.readany()
+            if piece:
                 yield piece
+
+    async def drain(self, seconds: float) -> None:
+        """Read on to the end of the body, but not for long: only a body read whole gives its connection back."""
+        if self._response.content.at_eof():
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                async for _ in self._response.content.iter_any():
+                    continue
+        except (TimeoutError, OSError):
+            return
 
     async def text(self, limit: int = 65_536) -> str:
         """Return the beginning of the body as text. Raises `HttpError`."""

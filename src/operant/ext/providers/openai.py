@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -44,6 +45,8 @@ _STATUS: dict[int, ModelErrorKind] = {
 }
 _TOO_LONG = ("context_length", "context length", "context window", "too long", "maximum context", "too many tokens")
 IDLE_S = 600.0
+DRAIN_S = 0.02
+"""How long a reply that is whole waits for the end of its stream, so that the connection can be used again."""
 
 
 class Endpoint(Record):
@@ -86,8 +89,9 @@ class OpenAIChat:
                 if response.status != 200:
                     raise await self._refusal(response)
                 gathering = _Gathering(self.name, request.model)
-                async for part in _parts(response, gathering):
-                    yield part
+                async with aclosing(_parts(response, gathering)) as parts:
+                    async for part in parts:
+                        yield part
         except HttpUnreachable as error:
             raise ModelError("unreachable", f"{self.name} cannot be reached: {error}") from error
         except HttpTimeout as error:
@@ -119,13 +123,15 @@ class OpenAIChat:
 
 async def _parts(response: HttpResponse, gathering: _Gathering) -> AsyncGenerator[StreamPart, None]:
     decoder = SseDecoder()
-    async for piece in response.pieces():
-        for event in decoder.feed(piece):
-            if event.data == "[DONE]":
-                yield gathering.reply(done=True)
-                return
-            for part in gathering.add(event.data):
-                yield part
+    async with aclosing(response.pieces()) as pieces:
+        async for piece in pieces:
+            for event in decoder.feed(piece):
+                if event.data == "[DONE]":
+                    await response.drain(DRAIN_S)
+                    yield gathering.reply(done=True)
+                    return
+                for part in gathering.add(event.data):
+                    yield part
     yield gathering.reply(done=False)
 
 

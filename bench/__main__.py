@@ -1,0 +1,32 @@
+"""`python -m bench [--full] [FIGURE …]`: measure, and print one table."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import others, turns
+
+TURNS = ("turn", "rates", "steps", "history", "token", "memory")
+OTHERS = ("appends", "session", "commands", "tokens", "kills")
+
+
+def main(arguments: list[str]) -> int:
+    """Measure what is named, or everything."""
+    full = "--full" in arguments
+    names = {name for name in arguments if not name.startswith("-")}
+    unknown = names - {*TURNS, *OTHERS}
+    if unknown:
+        print(
+            f"no such figure: {', '.join(sorted(unknown))}; there are: {', '.join((*TURNS, *OTHERS))}", file=sys.stderr
+        )
+        return 2
+    names = names or {*TURNS, *OTHERS}
+    rows = [*turns.measure(names, full=full), *others.measure(names, full=full)]
+    print("| figure | goal | measured | beside |\n|---|---|---|---|")
+    for row in rows:
+        print(f"| {row.figure} | {row.goal} | {row.ours} | {row.beside} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
