@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -84,20 +84,25 @@ class OpenAIChat:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield deltas and then one `Reply`. Raises only `ModelError`."""
         body = await self._requests.body(request)
-        try:
-            async with self._http.post(self._url, body, self._headers(), IDLE_S) as response:
-                if response.status != 200:
-                    raise await self._refusal(response)
-                gathering = _Gathering(self.name, request.model)
-                async with aclosing(_parts(response, gathering)) as parts:
-                    async for part in parts:
-                        yield part
-        except HttpUnreachable as error:
-            raise ModelError("unreachable", f"{self.name} cannot be reached: {error}") from error
-        except HttpTimeout as error:
-            raise ModelError("timeout", f"{self.name} did not answer in time.") from error
-        except HttpError as error:
-            raise ModelError("cut", f"{self.name} broke off: {error}") from error
+        with _translated(self.name):
+            post = self._http.post(self._url, body, self._headers(), IDLE_S)
+            async with post as response, aclosing(self._parts(response, request.model)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def _parts(self, response: HttpResponse, model: str) -> AsyncGenerator[StreamPart, None]:
+        if response.status != 200:
+            raise await self._refusal(response)
+        gathering = _Gathering(self.name, model)
+        async with aclosing(_data(response)) as stream:
+            async for data in stream:
+                if data == "[DONE]":
+                    await response.drain(DRAIN_S)
+                    yield gathering.reply(done=True)
+                    return
+                for part in gathering.add(data):
+                    yield part
+        yield gathering.reply(done=False)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", **self._endpoint.headers}
@@ -121,18 +126,24 @@ class OpenAIChat:
         return ModelError(kind, sentence, hint, retry_after=wait)
 
 
-async def _parts(response: HttpResponse, gathering: _Gathering) -> AsyncGenerator[StreamPart, None]:
+async def _data(response: HttpResponse) -> AsyncGenerator[str, None]:
     decoder = SseDecoder()
     async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             for event in decoder.feed(piece):
-                if event.data == "[DONE]":
-                    await response.drain(DRAIN_S)
-                    yield gathering.reply(done=True)
-                    return
-                for part in gathering.add(event.data):
-                    yield part
-    yield gathering.reply(done=False)
+                yield event.data
+
+
+@contextmanager
+def _translated(provider: str) -> Generator[None]:
+    try:
+        yield
+    except HttpUnreachable as error:
+        raise ModelError("unreachable", f"{provider} cannot be reached: {error}") from error
+    except HttpTimeout as error:
+        raise ModelError("timeout", f"{provider} did not answer in time.") from error
+    except HttpError as error:
+        raise ModelError("cut", f"{provider} broke off: {error}") from error
 
 
 class _Gathering:
