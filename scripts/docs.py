@@ -60,15 +60,21 @@ def hooks() -> str:
 
 
 def syscalls() -> str:
-    """Return every syscall."""
+    """Return every syscall: the kernel's, and those that extensions define."""
+    import importlib
+    import pkgutil
+
+    import operant.ext
     from operant.kernel.syscalls import Syscall
 
+    for module in pkgutil.walk_packages(operant.ext.__path__, "operant.ext."):
+        importlib.import_module(module.name)
     found: list[Any] = []
     pending: list[Any] = list(Syscall.__subclasses__())
     while pending:
         one = pending.pop()
         pending += one.__subclasses__()
-        if one.call:
+        if one.call and one.__module__.startswith("operant."):
             found.append(one)
     rows = [
         (f"`{one.call}`", f"`{one.capability}`", fields(one), returned(one.returns), first_sentence(one.__doc__))
