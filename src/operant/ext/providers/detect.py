@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -12,6 +13,8 @@ from operant.ext.providers.offline import MODEL
 from operant.sdk import Record
 
 PROBE_S = 0.3
+_MOST = 1_000_000
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
 class Found(Record):
@@ -22,13 +25,13 @@ class Found(Record):
     local: tuple[Known, ...] = ()
 
 
-async def detect(variable: Callable[[str], str | None]) -> Found:
+async def detect(variable: Callable[[str], str | None], known: Sequence[Known] = KNOWN) -> Found:
     """Look for keys first, then for servers on this machine."""
-    keyed = [one for one in KNOWN if one.key and one.model and variable(one.key)]
+    keyed = [one for one in known if one.key and one.model and variable(one.key)]
     if keyed:
         chain = tuple(f"{one.name}/{one.model}" for one in keyed)
         return Found(chain=chain, sentence=f"Using {chain[0]}, because {keyed[0].key} is set.")
-    servers = await _local([one for one in KNOWN if not one.key])
+    servers = await _local([one for one in known if not one.key])
     if servers:
         chain = tuple(f"{one.name}/{one.model}" for one in servers)
         where = servers[0].base_url.removesuffix("/v1")
@@ -49,7 +52,14 @@ async def _probe(known: Known) -> Known | None:
         async with asyncio.timeout(PROBE_S):
             answer = await _get(host, int(port), "/v1/models")
         models = msgspec.json.decode(answer, type=_Listing).data
-    except (OSError, TimeoutError, asyncio.IncompleteReadError, msgspec.MsgspecError, ValueError):
+    except (
+        OSError,
+        TimeoutError,
+        asyncio.IncompleteReadError,
+        asyncio.LimitOverrunError,
+        msgspec.MsgspecError,
+        ValueError,
+    ):
         return None
     chat = [model.id for model in models if "embed" not in model.id]
     return msgspec.structs.replace(known, model=chat[0]) if chat else None
@@ -68,12 +78,11 @@ async def _get(host: str, port: int, path: str) -> bytes:
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(f"GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n".encode())
-        answer = await reader.read(1_000_000)
-        while len(answer) < 1_000_000 and (more := await reader.read(65_536)):
-            answer += more
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        body = await reader.readexactly(min(int(length[1]), _MOST)) if length else await reader.read(_MOST)
     finally:
         writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
     if b" 200 " not in head.split(b"\r\n", 1)[0]:
         raise ValueError("no 200")
     return body

@@ -113,7 +113,10 @@ def salvage(directory: Path, stamp: str) -> Salvaged:
         saved, lost = _copy(source, copy)
         sessions = copy.execute("SELECT count(*) FROM sessions").get
     except apsw.Error as error:
-        raise Broken("Nothing can be read of the store.", f"Restore {place.database} from a backup.") from error
+        raise Broken(
+            "Nothing can be read of the store.",
+            f"Restore {place.database} from a backup, or move it away to begin anew.",
+        ) from error
     finally:
         source.close()
         copy.close()
