@@ -153,7 +153,7 @@ async def tokens() -> list[Row]:
 def kills(full: bool) -> list[Row]:
     """Kill at any time and count what was lost or came twice."""
     wanted, seed, done = (1_000 if full else 30), 0, 0
-    lost = doubled = 0
+    lost = doubled = given_up = 0
     slowest = 0.0
     with spawned_server({"work": SCRIPT}) as server:
         while done < wanted:
@@ -163,9 +163,10 @@ def kills(full: bool) -> list[Row]:
             count = trial.finish()
             done, seed = done + max(1, count.kills), seed + 1
             lost, doubled = lost + count.lost, doubled + count.doubled
+            given_up += count.given_up
             slowest = max(slowest, count.slowest_s)
             shutil.rmtree(home)
-    ours = f"{lost} lost, {doubled} doubled"
+    ours = f"{lost} lost, {doubled} doubled, {given_up} given up and told"
     return [
         Row(f"{done} random kills", "0 lost, 0 doubled", ours, f"slowest last life, start to all done, {slowest:.1f} s")
     ]

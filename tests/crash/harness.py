@@ -43,9 +43,14 @@ agents: {{operant: {{arrival: queue, approval: {{push: allow}}}}}}
 
 @dataclass
 class Count:
-    """What came out of many lives: all zero is right."""
+    """What came out of many lives: all zero is right.
+
+    `given_up` are turns that ended because they were killed four times in a row without getting any further, as the
+    rule about poison messages says; the person was told, so they are neither lost nor answered.
+    """
 
     lost: int = 0
+    given_up: int = 0
     doubled: int = 0
     out_of_order: int = 0
     kills: int = 0
@@ -118,9 +123,12 @@ class Trial:
             times = answered.get(f"Answered m{number}.", 0)
             self.count.lost += times == 0
             self.count.doubled += max(0, times - 1)
+        told = sum(times for words, times in answered.items() if "got no further" in words)
+        self.count.given_up, self.count.lost = told, max(0, self.count.lost - told)
         self.count.doubled += sum(times - 1 for times in Counter(id for id, *_ in replies).values())
         for chat in {chat for _, _, chat, _ in replies}:
-            order = [int(words.split("m")[-1].rstrip(".")) for _, _, one, words in replies if one == chat]
+            said = [words for _, _, one, words in replies if one == chat and words.startswith("Answered")]
+            order = [int(words.split("m")[-1].rstrip(".")) for words in said]
             self.count.out_of_order += order != sorted(order)
         pushed = Counter((state / "pushed").read_text().splitlines())
         self.count.doubled += sum(times - 1 for times in pushed.values())

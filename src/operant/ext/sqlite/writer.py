@@ -17,7 +17,7 @@ import apsw
 
 from operant.ext.sqlite.operations import Operations
 from operant.kit.sqlite import Database
-from operant.sdk import Conflict, OperantError, Operation, StoreStopped
+from operant.sdk import Accept, Conflict, OperantError, Operation, StoreStopped
 
 Connect = Callable[[], Database]
 Indexed = Sequence[tuple[int, str]]
@@ -95,38 +95,30 @@ class Writer:
     def _settle(self, group: list[_Write]) -> list[_Outcome]:
         """Carry out a group in one transaction; where one write of it cannot be, each by itself."""
         try:
-            self._transaction(group)
-        except Conflict:
-            return [self._single(one) for one in group]
+            refused = self._transaction(group)
+        except Conflict as error:
+            if len(group) == 1:
+                return [(group[0][1], error)]
+            return [outcome for one in group for outcome in self._settle([one])]
         except apsw.Error as error:
             return [(future, self._stop(error)) for _, future in group]
         self._went_well()
-        return [(future, None) for _, future in group]
+        return [(future, refused.get(at)) for at, (_, future) in enumerate(group)]
 
-    def _single(self, write: _Write) -> _Outcome:
-        try:
-            self._transaction([write])
-        except Conflict as error:
-            return write[1], error
-        except apsw.Error as error:
-            return write[1], self._stop(error)
-        self._went_well()
-        return write[1], None
-
-    def _transaction(self, group: list[_Write]) -> None:
+    def _transaction(self, group: list[_Write]) -> dict[int, Conflict]:
+        """Carry out writes and return those that were refused without having changed anything, by their place."""
         if self._connection is None:
             self._connection = self._connect()
             self._operations = Operations(self._connection)
         connection, operations = self._connection, self._operations
+        refused: dict[int, Conflict] = {}
         connection.execute("BEGIN IMMEDIATE")
         done = False
         try:
-            for wanted, _ in group:
-                if isinstance(wanted, _Words):
-                    operations.index(wanted.rows)
-                    continue
-                for operation in wanted or ():
-                    operations.carry_out(operation)
+            for at, (wanted, _) in enumerate(group):
+                conflict = _carry_out(operations, wanted)
+                if conflict is not None:
+                    refused[at] = conflict
             connection.execute("COMMIT")
             done = True
         finally:
@@ -134,6 +126,7 @@ class Writer:
                 operations.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+        return refused
 
     def _went_well(self) -> None:
         if self.stopped is not None:
@@ -181,6 +174,22 @@ class Writer:
             except apsw.Error as error:
                 _log.info("optimize was skipped: %s", type(error).__name__)
         self._drop_connection()
+
+
+def _carry_out(operations: Operations, wanted: Sequence[Operation] | _Words | None) -> Conflict | None:
+    """Carry out one write. A message that was accepted before is refused without undoing anybody else's work."""
+    if isinstance(wanted, _Words):
+        operations.index(wanted.rows)
+        return None
+    alone = wanted is not None and len(wanted) == 1 and isinstance(wanted[0], Accept)
+    try:
+        for operation in wanted or ():
+            operations.carry_out(operation)
+    except Conflict as conflict:
+        if not alone:
+            raise
+        return conflict
+    return None
 
 
 def _resolve(outcomes: list[_Outcome]) -> None:
