@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -285,7 +286,7 @@ class MemoryStore:
 
     async def search(self, query: str, *, session: str = "", limit: int = 20) -> Sequence[Hit]:
         """Find events that have any of the words."""
-        words = query.casefold().split()
+        words = re.findall(r"\w+", query.casefold())
         hits: list[Hit] = []
         for key, events in self._events.items():
             if session and key != session:
