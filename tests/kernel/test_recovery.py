@@ -205,3 +205,16 @@ async def test_a_stopped_store_keeps_the_turn_open_and_it_goes_on_when_the_store
         events = await ended(kernel)
     assert effects.pushes == ["x"]
     assert told(events) == ["All done."]
+
+
+@pytest.mark.parametrize("years", [1, -1])
+async def test_a_clock_that_jumps_starts_no_storm_and_freezes_nothing(years: int) -> None:
+    bench = Bench(model=ScriptedModel("one", "two"))
+    async with bench.running() as kernel:
+        await say(kernel, "a")
+        await ended(kernel)
+        bench.clock.advance(years * 365 * 86_400)
+        await say(kernel, "b")
+        events = await ended(kernel, turns=2)
+    assert told(events) == ["one", "two"]
+    assert len(bench.model.requests) == 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from operant.kernel.errors import Broken
@@ -85,6 +87,15 @@ def _folders(package: str) -> Sequence[tuple[str, Any]]:
 
 
 def _entry_points(group: str) -> Sequence[tuple[str, Any]]:
-    from importlib.metadata import entry_points  # 30 ms: last, and only when a system starts
+    if not _offered(group):
+        return []
+    from importlib.metadata import entry_points
 
     return [(entry.name, entry.load) for entry in entry_points(group=group)]
+
+
+def _offered(group: str) -> bool:
+    """Tell whether any distribution names the group; asking `importlib.metadata` for nothing takes 15 ms."""
+    heading = f"[{group}]"
+    listed = (path for folder in sys.path for path in Path(folder or ".").glob("*-info/entry_points.txt"))
+    return any(heading in path.read_text(errors="replace") for path in listed)

@@ -17,6 +17,7 @@ from operant.kernel.log import Log
 from operant.kernel.points import (
     COMPUTE_AFTER,
     COMPUTE_BEFORE,
+    COMPUTE_DELTA,
     COMPUTE_ERROR,
     COMPUTE_MODEL,
     ComputedInput,
@@ -27,6 +28,7 @@ from operant.kernel.points import (
     ErrorOutput,
     ModelInput,
     Reject,
+    Streamed,
 )
 from operant.kernel.ports import Clock, Faults, Model, Price
 from operant.kernel.records import (
@@ -190,7 +192,9 @@ class Compute:
 
     def _show(self, session: str, turn: str, part: TextDelta | ReasoningDelta) -> None:
         kind = "text" if isinstance(part, TextDelta) else "reasoning"
-        self._log.show(Delta(session=session, turn=turn, kind=kind, text=part.text))
+        delta = Delta(session=session, turn=turn, kind=kind, text=part.text)
+        self._log.show(delta)
+        self._hooks.emit(COMPUTE_DELTA, Streamed(delta=delta))
 
     async def _decide(
         self, asking: Asking, model: str, chain: tuple[str, ...], error: ModelError, attempt: int, compacted: bool

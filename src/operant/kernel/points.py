@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar
 
 from operant.kernel.records import (
     Agent,
+    Delta,
     Ending,
     Event,
     InboxItem,
@@ -338,6 +339,12 @@ class Happened(Record):
     event: Event
 
 
+class Streamed(Record):
+    """What a model says, as it arrives; never stored."""
+
+    delta: Delta
+
+
 class Plain(Record):
     """Something that happened outside any history."""
 
@@ -402,6 +409,7 @@ MESSAGE_BEFORE = _gate("message.before", MessageInput, MessageOutput, "Before a 
 
 TURN_STARTED = _event("turn.started", Happened, "A turn began or was taken up again.")
 TURN_ENDED = _event("turn.ended", Happened, "A turn is over.")
+COMPUTE_DELTA = _event("compute.delta", Streamed, "A model said a little more.")
 MODEL_FAILED = _event("model.failed", Happened, "A model call failed.")
 SESSION_OPENED = _event("session.opened", Happened, "A session was opened.")
 SESSION_ARCHIVED = _event("session.archived", Happened, "A session was archived.")
