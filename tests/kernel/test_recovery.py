@@ -137,12 +137,22 @@ async def test_a_turn_that_never_gets_further_ends_and_the_person_is_told() -> N
     bench = Bench()
     again = TurnStarted(trigger="resume")
     await log_of(bench, OPENED, RECEIVED, TurnStarted(), again, again, again)
+    bench.clock.advance(61)
     async with bench.running() as kernel:
         events = await ended(kernel)
     assert isinstance(events[-1].body, TurnEnded)
     assert events[-1].body.reason == "error"
     assert "got no further" in told(events)[0]
     assert bench.model.requests == []
+
+
+async def test_a_few_kills_in_quick_succession_are_not_held_against_a_turn() -> None:
+    bench = Bench()
+    again = TurnStarted(trigger="resume")
+    await log_of(bench, OPENED, RECEIVED, TurnStarted(), again, again, again)
+    async with bench.running() as kernel:
+        events = await ended(kernel)
+    assert told(events) == ["Hello."]
 
 
 async def _ask() -> Ask:

@@ -56,6 +56,7 @@ class Standing:
         self.steps = 0
         self.usage = Usage()
         self.resumed = 0
+        self.stuck_since = 0
         self.repeated = 0
         self.malformed = 0
         self.calls: dict[str, ToolCall] = {}
@@ -102,6 +103,7 @@ class Standing:
                 self.author = body.author
                 self.reply = None
             case TurnStarted() as body if event.turn == self.turn:
+                self.stuck_since = self.stuck_since if self.resumed else event.at
                 self.resumed += 1
             case TurnStarted() as body:
                 self._begin(event.turn, body, event.at)

@@ -50,7 +50,8 @@ from operant.kernel.records import (
 _log = logging.getLogger("operant.turn")
 
 RESUMES = 3
-"""How often a turn may be taken up again without getting any further."""
+STUCK_S = 60
+"""A turn that was taken up again so often, for so long, without getting any further is ended: it may be what kills us."""
 MESSAGE_EXPIRY_S = 24 * 3600
 
 
@@ -165,7 +166,8 @@ class Turn:
         standing = talk.standing
         talk.stamp_as(self._agent.name, standing.turn, standing.author, standing.trigger)
         await talk.record(TurnStarted(trigger="resume", mode=talk.standing.mode))
-        if talk.standing.resumed > RESUMES:
+        stuck = self._house.clock.now() - standing.stuck_since > STUCK_S * 1_000_000
+        if standing.resumed > RESUMES and stuck:
             raise Ended("error", f"I tried {RESUMES} times to go on with this and got no further, so I stopped.")
 
     async def _receive(self, item: InboxItem) -> str:
