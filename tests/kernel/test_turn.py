@@ -273,3 +273,37 @@ async def test_history_can_be_read_through_the_syscalls() -> None:
         await ended(kernel)
         events = await kernel.call(OWNER, SessionHistory(session="s", after=4))
     assert isinstance(events[0].body, ModelReplied)
+
+
+async def test_a_model_that_goes_silent_is_noticed_then_given_up_with_a_clear_line() -> None:
+    bench = Bench()
+    bench.model.hold = asyncio.Event()
+    bench.agents.put(_agent(stall_notice_s=0.02, stall_s=0.2))
+    async with bench.running() as kernel:
+        seen: list[str] = []
+        following = kernel.follow("s")
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        await say(kernel, "hi")
+        while not seen or seen[-1] != "notice":
+            one = await waiting
+            seen.append(getattr(one, "kind", ""))
+            waiting = asyncio.ensure_future(anext(following))
+        waiting.cancel()
+        events = await ended(kernel)
+    assert "sent nothing" in told(events)[0]
+
+
+async def test_fifty_turns_in_flight_survive_a_stop_and_are_finished_after_it() -> None:
+    bench = Bench()
+    bench.model.hold = asyncio.Event()
+    async with bench.running() as kernel:
+        for number in range(50):
+            await say(kernel, "hi", f"s{number}")
+        while len(bench.model.requests) < 50:
+            await asyncio.sleep(0)
+        assert await kernel.drain(0.1) == 50
+    bench.model.hold = None
+    async with bench.running() as kernel:
+        for number in range(50):
+            assert told(await ended(kernel, f"s{number}")) == ["Hello."]

@@ -51,7 +51,7 @@ _log = logging.getLogger("operant.turn")
 
 RESUMES = 3
 STUCK_S = 60
-"""A turn that was taken up again so often, for so long, without getting any further is ended: it may be what kills us."""
+"""A turn taken up again so often, for so long, without getting any further is ended: it may be what kills us."""
 MESSAGE_EXPIRY_S = 24 * 3600
 
 
