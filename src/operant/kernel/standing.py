@@ -102,11 +102,8 @@ class Standing:
                 self.reply_to = body.external_id
                 self.author = body.author
                 self.reply = None
-            case TurnStarted() as body if event.turn == self.turn:
-                self.stuck_since = self.stuck_since if self.resumed else event.at
-                self.resumed += 1
             case TurnStarted() as body:
-                self._begin(event.turn, body, event.at)
+                self._started(event, body)
             case TurnEnded():
                 self._begin("", TurnStarted(), 0)
                 self._questions.clear()
@@ -122,6 +119,13 @@ class Standing:
                 self._answered(body)
             case _:
                 return
+
+    def _started(self, event: Event, body: TurnStarted) -> None:
+        if event.turn != self.turn:
+            self._begin(event.turn, body, event.at)
+            return
+        self.stuck_since = self.stuck_since if self.resumed else event.at
+        self.resumed += 1
 
     def _count(self, body: ModelReplied | ModelFailed) -> None:
         self.usage += body.usage
