@@ -181,3 +181,19 @@ async def test_observers_see_events_in_order_and_a_full_queue_is_counted() -> No
 
 def event(seq: int) -> Event:
     return Event(session="s", seq=seq, id="x", type="note", at=0, body=Note(kind="k"))
+
+
+async def test_an_extension_s_other_guards_still_stand_inside_its_own_handler() -> None:
+    hooks = Hooks()
+    inner: list[object] = []
+
+    async def calls() -> None:
+        inner.append((await hooks.run(MESSAGE_BEFORE, ABOUT, START)).verdict)
+
+    async def rejects() -> Reject:
+        return Reject(reason="no")
+
+    hooks.register(MESSAGE_BEFORE, at("one", calls, priority=9))
+    hooks.register(MESSAGE_BEFORE, at("one", rejects))
+    await hooks.run(MESSAGE_BEFORE, ABOUT, START)
+    assert inner == [Reject(reason="no")]

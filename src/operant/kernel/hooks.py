@@ -31,9 +31,9 @@ _QUEUE = 1_000
 _TIERS = {"system": 0, "agent": 1, "session": 2}
 
 _log = logging.getLogger("operant.hooks")
-_running: ContextVar[tuple[str, ...]] = ContextVar("operant_running_handlers", default=())
-
 Handler = Callable[..., Coroutine[Any, Any, object]]
+
+_running: ContextVar[tuple[Handler, ...]] = ContextVar("operant_running_handlers", default=())
 
 
 class Registration(Record):
@@ -258,11 +258,11 @@ async def _call(
 ) -> object:
     """Call a handler; whatever goes wrong in it comes out as one of our errors."""
     stack = _running.get()
-    if registration.author in stack:
+    if registration.handler in stack:
         return None
     if len(stack) >= DEPTH:
         raise Refused(f"Handlers are nested deeper than {DEPTH}.")
-    token = _running.set((*stack, registration.author))
+    token = _running.set((*stack, registration.handler))
     arguments = {name: input if name == "input" else output for name in registration.wants}
     try:
         work = registration.handler(**arguments)

@@ -16,13 +16,16 @@ from operant.sdk import (
     Agent,
     Asked,
     AssembleInput,
+    BlobRef,
     DispatchInput,
     DispatchOutput,
     InboxItem,
     Message,
     ModelAsk,
     OverBudget,
+    Reasoning,
     Text,
+    ToolCall,
     ToolSpec,
 )
 
@@ -157,6 +160,49 @@ async def test_a_transcript_longer_than_the_window_is_summarised_in_pieces(host:
     assert all(len(text) < WINDOW * 4 for text in asked)
     assert "<earlier summary>\nOne.\n</earlier summary>" in asked[1]
     assert "One." not in compact.summary
+
+
+def worked(results: int, size: int) -> AssembleInput:
+    """A session whose turns each ran a tool, about to go on."""
+    messages: list[Message] = []
+    for at in range(results):
+        call = ToolCall(id=f"c{at}", name="read_file", arguments='{"path":"a"}')
+        messages += [
+            Message(role="user", parts=(Text(text="go"), BlobRef(digest="d" * 9, size=1, name="plan.pdf"))),
+            Message(role="assistant", parts=(Reasoning(text="hm"), call)),
+            Message(role="tool", parts=(Text(text="r" * size),), call_id=f"c{at}", name="read_file"),
+            Message(role="assistant", parts=(Text(text="done"),)),
+        ]
+    return msgspec.structs.replace(
+        talked(),
+        agent=Agent(name="a"),
+        messages=tuple(messages),
+        seqs=tuple(range(1, len(messages) + 1)),
+        turns=tuple(range(1, len(messages) + 1, 4)),
+        tokens=16_000,
+        window=30_000,
+        seq=len(messages),
+    )
+
+
+async def test_old_results_are_masked_without_asking_a_model(host: Any) -> None:
+    compact = (await host.provide(ASSEMBLE, worked(6, 9_000))).compact
+
+    assert (compact.strategy, compact.upto) == ("mask", 16)
+    assert compact.summary.startswith("[This old result was taken out")
+    assert host.made == []
+
+
+async def test_a_transcript_shows_calls_files_and_the_ends_of_long_results(host: Any) -> None:
+    says(host, "A summary.")
+
+    await host.provide(ASSEMBLE, msgspec.structs.replace(worked(6, 9_000), overflow=True))
+
+    transcript = host.made[0].messages[0].parts[0].text
+    assert "user: go [file plan.pdf application/octet-stream]\n" in transcript
+    assert 'assistant:  [calls read_file {"path":"a"}]\ntool read_file: rrr' in transcript
+    assert "hm" not in transcript
+    assert len(transcript) < 6 * 2_000
 
 
 async def test_the_window_strategy_asks_no_model(host: Any) -> None:
