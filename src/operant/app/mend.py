@@ -11,7 +11,7 @@ def mend_store(home: Home, clock: Clock) -> str:
 
     Raises `Conflict` when a system runs on the home, `Broken` when nothing can be read; then nothing was changed.
     """
-    from operant.ext.sqlite.checks import salvage
+    from operant.ext.sqlite.salvage import salvage
 
     with home.lock(clock.now):
         if not (home.state / "operant.db").exists():

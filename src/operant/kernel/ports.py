@@ -163,7 +163,8 @@ class Store(Protocol):
         """Carry out all operations in one transaction; on return they are as durable as the store is set to be.
 
         Writes are carried out in the order of the calls. Raises `Conflict` when an event's (session, seq) is taken,
-        when an event's seq does not follow the session's last one, or when an accepted message was accepted before.
+        when an event's seq does not follow the session's last one, or when an accepted message was accepted before;
+        `Invalid` for what cannot be stored, such as half a surrogate pair; `Damaged` for a session that is.
         """
         ...
 

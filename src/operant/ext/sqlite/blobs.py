@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from operant.sdk import Damaged, NotFound, StoreStopped
+from operant.ext.sqlite.trouble import CHECK, of_system
+from operant.sdk import Clock, Damaged, NotFound
 
 _DIGEST = 64
+_MICRO = 1_000_000
 
 
 class BlobFiles:
-    """The directory of blobs; all methods block."""
+    """The directory of blobs; all methods block, and any thread may call them."""
 
-    def __init__(self, directory: Path, *, sync: bool) -> None:
+    def __init__(self, directory: Path, clock: Clock, *, sync: bool) -> None:
         self._directory = directory
+        self._clock = clock
         self._sync = sync
+        self._lock = threading.Lock()
+        self._awaited: set[str] = set()  # put, and nobody has referred to it since
 
     def put(self, data: bytes) -> str:
         """Keep bytes and return their digest. Raises `StoreStopped`."""
         digest = hashlib.sha256(data).hexdigest()
         path = self._path(digest)
+        with self._lock:
+            self._awaited.add(digest)
         try:
-            if path.exists():
-                os.utime(path)  # it is young again, so that it is not collected before it is referred to
-                return digest
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            self._write(path, data)
+            if not path.exists() or path.stat().st_size != len(data):
+                if not path.parent.exists():
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    self._sync_directory(self._directory)
+                self._write(path, data)
+            now = self._clock.now() * 1_000
+            os.utime(path, ns=(now, now))  # it is young again, so that it is not collected before it is referred to
         except OSError as error:
-            raise StoreStopped(
-                f"A file of {len(data)} bytes could not be kept: {error.strerror}.", "Free space or mend the disk."
-            ) from error
+            raise of_system(error.errno or errno.EIO) from error
         return digest
 
     def get(self, digest: str, offset: int = 0, limit: int = 0) -> bytes:
         """Return bytes. Raises `NotFound`, or `Damaged` when a whole file is not what its name says."""
-        if len(digest) != _DIGEST or not set(digest) <= set("0123456789abcdef"):
+        if not _is_digest(digest):
             raise NotFound(f"{digest[:20]!r} is not the digest of a blob.")
         try:
             with self._path(digest).open("rb") as file:
@@ -47,26 +56,53 @@ class BlobFiles:
         except FileNotFoundError as error:
             raise NotFound(f"There is no blob {digest[:12]}.") from error
         except OSError as error:
-            raise StoreStopped(f"The blob {digest[:12]} cannot be read: {error.strerror}.") from error
+            if error.errno == errno.EIO:
+                raise Damaged(f"The blob {digest[:12]} cannot be read.", CHECK) from error
+            raise of_system(error.errno or errno.EIO) from error
         if not offset and not limit and hashlib.sha256(data).hexdigest() != digest:
-            raise Damaged(f"The blob {digest[:12]} is not what was written.", "Run `operant doctor`.")
+            raise Damaged(f"The blob {digest[:12]} is not what was written.", CHECK)
         return data
 
-    def all(self) -> Iterator[tuple[str, float]]:
-        """Yield every digest with the time, in seconds since 1970, at which its file was last wanted."""
-        for path in self._directory.glob("??/*"):
-            if len(path.name) == _DIGEST:
-                yield path.name, path.stat().st_mtime
+    def sound(self, digest: str, *, read: bool) -> bool:
+        """Tell whether a blob is there, and with `read` whether it is what was written."""
+        try:
+            if read:
+                self.get(digest)
+            return self._path(digest).exists()
+        except (NotFound, Damaged):
+            return False
 
-    def remove(self, digest: str) -> None:
-        """Remove a blob that nobody refers to."""
-        self._path(digest).unlink(missing_ok=True)
+    def referred(self, digests: Iterable[str]) -> None:
+        """Note that somebody's history now has these blobs."""
+        with self._lock:
+            self._awaited.difference_update(digests)
+
+    def unreferenced(self, digests: Iterable[str]) -> int:
+        """Remove blobs that nobody refers to, but for those that were put since; return how many went."""
+        gone = 0
+        for digest in digests:
+            with self._lock:
+                if digest not in self._awaited and self._path(digest).exists():
+                    self._path(digest).unlink(missing_ok=True)
+                    gone += 1
+        return gone
+
+    def older(self, seconds: float) -> Iterator[str]:
+        """Yield the digests of blobs that were last wanted so long ago, and remove what interrupted writes left."""
+        old = self._clock.now() - int(seconds * _MICRO)
+        for path in self._directory.glob("??/*"):
+            if path.stat().st_mtime_ns // 1_000 > old:
+                continue
+            if _is_digest(path.name):
+                yield path.name
+            else:
+                path.unlink(missing_ok=True)
 
     def _path(self, digest: str) -> Path:
         return self._directory / digest[:2] / digest
 
     def _write(self, path: Path, data: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -77,9 +113,17 @@ class BlobFiles:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-        if self._sync:
-            directory = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+        self._sync_directory(path.parent)
+
+    def _sync_directory(self, path: Path) -> None:
+        if not self._sync or os.name == "nt":
+            return
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _is_digest(name: str) -> bool:
+    return len(name) == _DIGEST and set(name) <= set("0123456789abcdef")

@@ -23,12 +23,15 @@ from operant.sdk import (
     Usage,
 )
 
+_DAY = 86_400_000_000
+
 
 class Projector:
     """Keep the lists in step with what is appended."""
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
+        self._day = (-1, "")
 
     def apply(self, append: Append, session: int, event: Event) -> None:
         """Project one event."""
@@ -95,7 +98,7 @@ class Projector:
     def _used(self, append: Append, event: Event, model: str, usage: Usage) -> None:
         if usage == Usage():
             return
-        day = day_of(event.at)
+        day = self._day_of(event.at)
         self._execute(
             "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
             "input = input + excluded.input, cached = cached + excluded.cached, "
@@ -108,7 +111,9 @@ class Projector:
             ),
         )
 
-
-def day_of(at: int) -> str:
-    """Return the UTC day of a time in microseconds, as `YYYY-MM-DD`."""
-    return datetime.fromtimestamp(at / 1_000_000, UTC).strftime("%Y-%m-%d")
+    def _day_of(self, at: int) -> str:
+        """Return the UTC day of a time in microseconds, as `YYYY-MM-DD`."""
+        number = at // _DAY
+        if number != self._day[0]:
+            self._day = (number, datetime.fromtimestamp(at / 1_000_000, UTC).strftime("%Y-%m-%d"))
+        return self._day[1]

@@ -1,71 +1,48 @@
-"""Reading: a thread of its own with a connection that cannot write, so that a long read holds nobody up."""
+"""What is read: every query over the history and its lists."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+import zlib
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-import apsw
 import msgspec
 
-from operant.ext.sqlite.connection import Place, connect_reader
 from operant.ext.sqlite.rows import EVENT_COLUMNS, event_of
-from operant.ext.sqlite.writer import explained
-from operant.kit.sqlite import Database, Execute
+from operant.kit.sqlite import Execute
 from operant.sdk import Damaged, Event, Head, InboxItem, OutboxItem, SessionInfo, Snapshot, Usage, UsageRow
 
-T = TypeVar("T")
 Run = Execute
 
-_READERS = 2
+_CHUNK = 256
+_rows = msgspec.json.Decoder(list[list[Any]]).decode
 _inbox = msgspec.json.Decoder(InboxItem).decode
 _outbox = msgspec.json.Decoder(OutboxItem).decode
 _OUTBOX = "item, state, attempts, next_at, expires, error, platform_id"
 _INBOX = "item, state, seq, reason"
 _SESSION = "key, agent, channel, chat, thread, title, model, parent, created, updated, archived, open, damaged, id"
 _SUMS = "sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(calls), sum(usd)"
+_PLACE = "FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
+_ONE_BY_ONE = f"SELECT {EVENT_COLUMNS} {_PLACE}"
+_AT_ONCE = (
+    "SELECT json_group_array(json_array(seq, id, type, at, turn, actor, CAST(body AS TEXT), crc)) "
+    f"FROM (SELECT {EVENT_COLUMNS} {_PLACE})"
+)
+"""Many rows in one step: between two steps a thread has to wait for the interpreter, which a busy loop holds."""
 
 
-class Readers:
-    """Run reads in threads."""
+class Lost(NamedTuple):
+    """An event that cannot be read: what its row holds, or nothing where there is no row."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="operant-read")
-        self._own = threading.local()
-        self._connections: list[Database] = []
-
-    async def run(self, read: Callable[[Run], T]) -> T:
-        """Return what a read finds. Raises `Damaged` or `StoreStopped`."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, read)
-
-    async def blocking(self, work: Callable[[], T]) -> T:
-        """Run file work that is not SQL."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-    def close(self) -> None:
-        """Wait for what runs, and close."""
-        self._pool.shutdown()
-        for connection in self._connections:
-            connection.close()
-
-    def _run(self, read: Callable[[Run], T]) -> T:
-        connection: Database | None = getattr(self._own, "connection", None)
-        try:
-            if connection is None:
-                connection = self._own.connection = connect_reader(self._place)
-                self._connections.append(connection)
-            return read(connection.execute)
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            raise Damaged("A page of the database is damaged.", "Run `operant doctor`.") from error
-        except apsw.Error as error:
-            raise explained(error) from error
+    seq: int
+    row: tuple[Any, ...] | None
 
 
-# ---------------------------------------------------------------------------- reads
+class Read(NamedTuple):
+    """A stretch of a history."""
+
+    events: list[Event]
+    lost: list[Lost]
 
 
 def number_of(run: Run, key: str) -> int | None:
@@ -73,32 +50,71 @@ def number_of(run: Run, key: str) -> int | None:
     return run("SELECT id FROM sessions WHERE key = ?", (key,)).get
 
 
-def events(run: Run, key: str, after: int, limit: int) -> tuple[list[Event], list[int]]:
-    """Return a session's events, and the seqs of those that are not as they were written."""
+def events(run: Run, key: str, after: int, limit: int) -> Read:
+    """Return a session's events, and those that are not as they were written. Raises `Damaged`."""
+    found = Read([], [])
     session = number_of(run, key)
-    found: list[Event] = []
-    damaged: list[int] = []
     if session is None:
-        return found, damaged
-    sql = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
-    for row in run(sql, (session, after, limit or -1)):
-        event = event_of(key, session, row)
+        return found
+    left, at = limit or -1, after
+    while left:
+        wanted = _CHUNK if left < 0 else min(_CHUNK, left)
+        seqs = _read_chunk(run, key, (session, at, wanted), found)
+        if not seqs:
+            break
+        found.lost.extend(Lost(gap, None) for one, two in pairwise((at, *seqs)) for gap in range(one + 1, two))
+        at = seqs[-1]
+        left -= len(seqs) if left > 0 else 0
+    return found
+
+
+def _read_chunk(run: Run, key: str, where: tuple[int, int, int], found: Read) -> list[int]:
+    """Add some events to what was found, and return the seqs that were there."""
+    seqs, events = _at_once(run, key, where)
+    if events is not None:
+        found.events.extend(events)
+        return seqs
+    rows = run(_ONE_BY_ONE, where).fetchall()
+    for row in rows:
+        event = event_of(key, where[0], row)
         if event is None:
-            damaged.append(int(row[0]))
+            found.lost.append(Lost(int(row[0]), row))
         else:
-            found.append(event)
-    return found, damaged
+            found.events.append(event)
+    return [int(row[0]) for row in rows]
+
+
+def _at_once(run: Run, key: str, where: tuple[int, int, int]) -> tuple[list[int], list[Event] | None]:
+    """Return some seqs and their events, or no events where one of them is not as it was written."""
+    try:
+        rows = _rows(run(_AT_ONCE, where).get)
+    except (msgspec.DecodeError, UnicodeError):
+        return [], None
+    events = [event_of(key, where[0], row) for row in rows]
+    sound = [event for event in events if event is not None]
+    return [int(row[0]) for row in rows], sound if len(sound) == len(events) else None
 
 
 def head(run: Run, key: str) -> Head | None:
-    """Return where a session ends."""
+    """Return where a session ends. Raises `Damaged`."""
     row = next(iter(run(f"SELECT {_SESSION} FROM sessions WHERE key = ?", (key,))), None)
     if row is None:
         return None
     info = session_of(run, row)
-    kept = next(iter(run("SELECT seq, version, data FROM snapshots WHERE session = ?", (row[13],))), None)
-    snapshot = Snapshot(session=key, seq=kept[0], version=kept[1], data=kept[2]) if kept else None
-    return Head(info=info, seq=info.events, snapshot=snapshot)
+    if info.state == "damaged":
+        raise Damaged(f"The session {key} is damaged.", "Run `operant doctor --repair`, which saves what can be read.")
+    return Head(info=info, seq=info.events, snapshot=_snapshot(run, key, row[13], info.events))
+
+
+def _snapshot(run: Run, key: str, session: int, end: int) -> Snapshot | None:
+    """Return a session's snapshot when it is sound; without one the history is read."""
+    found = next(iter(run("SELECT seq, version, data, crc FROM snapshots WHERE session = ?", (session,))), None)
+    if found is None:
+        return None
+    seq, version, data, crc = found
+    if seq > end or zlib.crc32(data) != crc:
+        return None
+    return Snapshot(session=key, seq=seq, version=version, data=data)
 
 
 def session_of(run: Run, row: Any) -> SessionInfo:
@@ -127,8 +143,8 @@ def sessions(run: Run, limit: int, before: int, archived: bool, agent: str) -> l
     """List sessions, the last changed first."""
     rows = run(
         f"SELECT {_SESSION} FROM sessions WHERE archived = ? AND (? = 0 OR updated < ?) AND (? = '' OR agent = ?) "
-        "ORDER BY updated DESC LIMIT ?",
-        (int(archived), before, before, agent, agent, limit),
+        "ORDER BY updated DESC, id DESC LIMIT ?",
+        (int(archived), before, before, agent, agent, limit or -1),
     ).fetchall()
     return [session_of(run, row) for row in rows]
 
@@ -140,15 +156,15 @@ def unfinished(run: Run) -> list[str]:
 
 
 def inbox(run: Run, where: str, arguments: tuple[Any, ...]) -> list[InboxItem]:
-    """List inbox items, oldest first."""
-    return [
-        _inbox_item(row) for row in run(f"SELECT {_INBOX} FROM inbox WHERE {where} ORDER BY accepted, id", arguments)
-    ]
+    """List inbox items, oldest first; one that cannot be read is left out."""
+    rows = run(f"SELECT {_INBOX} FROM inbox WHERE {where} ORDER BY accepted, rowid", arguments)
+    return [item for item in map(_inbox_item, rows) if item is not None]
 
 
-def outbox(run: Run, where: str, arguments: tuple[Any, ...]) -> list[OutboxItem]:
-    """List outbox items, oldest first."""
-    return [_outbox_item(row) for row in run(f"SELECT {_OUTBOX} FROM outbox WHERE {where}", arguments)]
+def outbox(run: Run, where: str, arguments: tuple[Any, ...], limit: int = 0) -> list[OutboxItem]:
+    """List outbox items, oldest first; one that cannot be read is left out."""
+    sql = f"SELECT {_OUTBOX} FROM outbox WHERE {where} ORDER BY queued, rowid LIMIT ?"
+    return [item for item in map(_outbox_item, run(sql, (*arguments, limit or -1))) if item is not None]
 
 
 def usage(run: Run, since_day: str) -> list[UsageRow]:
@@ -162,13 +178,20 @@ def usage(run: Run, since_day: str) -> list[UsageRow]:
     ]
 
 
-def _inbox_item(row: Any) -> InboxItem:
-    return msgspec.structs.replace(_inbox(row[0]), state=row[1], seq=row[2], reason=row[3])
+def _inbox_item(row: Any) -> InboxItem | None:
+    try:
+        return msgspec.structs.replace(_inbox(row[0]), state=row[1], seq=row[2], reason=row[3])
+    except (msgspec.MsgspecError, TypeError):
+        return None
 
 
-def _outbox_item(row: Any) -> OutboxItem:
+def _outbox_item(row: Any) -> OutboxItem | None:
+    try:
+        item = _outbox(row[0])
+    except (msgspec.MsgspecError, TypeError):
+        return None
     return msgspec.structs.replace(
-        _outbox(row[0]), state=row[1], attempts=row[2], next_at=row[3], expires=row[4], error=row[5], platform_id=row[6]
+        item, state=row[1], attempts=row[2], next_at=row[3], expires=row[4], error=row[5], platform_id=row[6]
     )
 
 
@@ -183,3 +206,18 @@ def _usage(row: Any) -> Usage:
         calls=values[5],
         usd=values[6] or 0.0,
     )
+
+
+def value(run: Run, namespace: str, key: str, now: int) -> bytes | None:
+    """Return an extension's value that has not expired."""
+    sql = "SELECT value FROM kv WHERE namespace = ? AND key = ? AND (expires = 0 OR expires > ?)"
+    return run(sql, (namespace, key, now)).get
+
+
+def values(run: Run, namespace: str, prefix: str, now: int) -> list[tuple[str, bytes]]:
+    """List an extension's values by key."""
+    sql = (
+        "SELECT key, value FROM kv WHERE namespace = ? AND key >= ? AND substr(key, 1, ?) = ? "
+        "AND (expires = 0 OR expires > ?) ORDER BY key"
+    )
+    return [(row[0], row[1]) for row in run(sql, (namespace, prefix, len(prefix), prefix, now))]

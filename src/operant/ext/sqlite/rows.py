@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +11,9 @@ import msgspec
 
 from operant.sdk import (
     BODIES,
-    BlobRef,
     Body,
     ContextCompacted,
-    ContextOpened,
     Event,
-    MessageQueued,
     MessageReceived,
     ModelReplied,
     Note,
@@ -28,6 +26,9 @@ from operant.sdk import (
 encode = msgspec.json.Encoder().encode
 _decoders = {name: msgspec.json.Decoder(body).decode for name, body in BODIES.items()}
 _decode_any = msgspec.json.Decoder().decode
+
+_reference = re.compile(rb'"type":"blob","digest":"([0-9a-f]{64})"')
+"""A `BlobRef` as it is encoded; quotes inside texts are escaped, so that words cannot look like one."""
 
 EVENT_COLUMNS = "seq, id, type, at, turn, actor, body, crc"
 Row = Sequence[Any]
@@ -48,11 +49,12 @@ def event_of(key: str, session: int, row: Row) -> Event | None:
     """Read a row of `EVENT_COLUMNS`; None when it is not as it was written."""
     seq, id, kind, at, turn, actor, body, crc = row
     try:
+        body = body.encode() if isinstance(body, str) else body
         decode = _decoders.get(kind)
         known = decode(body) if decode else Unknown(_decode_any(body))
         event = Event(session=key, seq=seq, id=id, type=kind, at=at, body=known, turn=turn, actor=actor)
         return event if checksum(session, event, body) == crc else None
-    except (msgspec.MsgspecError, TypeError, UnicodeError):
+    except (msgspec.MsgspecError, AttributeError, TypeError, UnicodeError):
         return None
 
 
@@ -71,14 +73,8 @@ def words_of(event: Event) -> str:
             return ""
 
 
-def blobs_of(body: Body | Unknown) -> set[str]:
-    """Return the digests that a body refers to."""
-    match body:
-        case ContextOpened():
-            return {body.system.digest, body.tools.digest}
-        case MessageReceived() | ModelReplied() | MessageQueued():
-            return {part.digest for part in body.parts if isinstance(part, BlobRef)}
-        case ToolEnded():
-            return {part.digest for part in (*body.parts, *body.artifacts) if isinstance(part, BlobRef)}
-        case _:
-            return set()
+def blobs_of(stored: bytes) -> set[str]:
+    """Return the digests that something stored as JSON refers to, also from within a type that we do not know."""
+    if b'"blob"' not in stored:
+        return set()
+    return {digest.decode() for digest in _reference.findall(stored)}

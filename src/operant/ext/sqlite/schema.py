@@ -4,12 +4,13 @@
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    INSERT INTO meta VALUES ('commits', 0), ('floor', 0), ('identity', hex(randomblob(16)));
     CREATE TABLE sessions (
-        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, channel TEXT NOT NULL DEFAULT '',
-        chat TEXT NOT NULL DEFAULT '', thread TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '',
-        model TEXT NOT NULL DEFAULT '', parent TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
-        updated INTEGER NOT NULL, archived INTEGER NOT NULL DEFAULT 0, open INTEGER NOT NULL DEFAULT 0,
-        damaged INTEGER NOT NULL DEFAULT 0
+        id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
+        channel TEXT NOT NULL DEFAULT '', chat TEXT NOT NULL DEFAULT '', thread TEXT NOT NULL DEFAULT '',
+        title TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '', parent TEXT NOT NULL DEFAULT '',
+        created INTEGER NOT NULL, updated INTEGER NOT NULL, archived INTEGER NOT NULL DEFAULT 0,
+        open INTEGER NOT NULL DEFAULT 0, damaged INTEGER NOT NULL DEFAULT 0
     );
     CREATE INDEX sessions_updated ON sessions (archived, updated);
     CREATE INDEX sessions_open ON sessions (open) WHERE open = 1;
@@ -30,7 +31,8 @@ MIGRATIONS: tuple[str, ...] = (
         reason TEXT NOT NULL DEFAULT '', item BLOB NOT NULL
     );
     CREATE UNIQUE INDEX inbox_once ON inbox (channel, account, external_id) WHERE external_id <> '';
-    CREATE INDEX inbox_waiting ON inbox (session, accepted) WHERE state = 'waiting';
+    CREATE INDEX inbox_waiting ON inbox (session) WHERE state = 'waiting';
+    CREATE INDEX inbox_session ON inbox (session);
     CREATE TABLE outbox (
         id TEXT PRIMARY KEY, session TEXT NOT NULL, state TEXT NOT NULL, queued INTEGER NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL DEFAULT 0, expires INTEGER NOT NULL DEFAULT 0,
@@ -39,7 +41,8 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX outbox_pending ON outbox (state, queued) WHERE state <> 'delivered';
     CREATE INDEX outbox_session ON outbox (session);
     CREATE TABLE snapshots (
-        session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, version TEXT NOT NULL, data BLOB NOT NULL
+        session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, version TEXT NOT NULL, crc INTEGER NOT NULL,
+        data BLOB NOT NULL
     );
     CREATE TABLE usage (
         day TEXT NOT NULL, session TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL, model TEXT NOT NULL,
@@ -53,9 +56,18 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (namespace, key)
     ) WITHOUT ROWID;
     CREATE TABLE blob_refs (
-        digest TEXT NOT NULL, session INTEGER NOT NULL, PRIMARY KEY (digest, session)
+        digest TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (digest, session)
     ) WITHOUT ROWID;
     CREATE INDEX blob_refs_session ON blob_refs (session);
-    CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
+    CREATE TABLE damages (
+        what TEXT NOT NULL, place TEXT NOT NULL, found INTEGER NOT NULL, action TEXT NOT NULL,
+        session TEXT NOT NULL, PRIMARY KEY (what, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE quarantine (
+        session TEXT NOT NULL, seq INTEGER NOT NULL, found INTEGER NOT NULL, raw TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE erased (session INTEGER PRIMARY KEY);
     """,
 )
+"""`meta.floor`: numbers of events up to here were given, even if their events were erased; no number comes twice."""

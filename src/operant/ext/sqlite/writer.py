@@ -1,6 +1,6 @@
-"""The one writer: its own thread, its own connection, and one transaction for everybody who waits.
+"""The one writer: a thread that takes all writes that wait and carries them out as one group.
 
-Nothing else opens the database file, not even to look: closing any descriptor of it would cancel SQLite's locks.
+While the loop waits for one group's fsync, the next group gathers; the busier the system, the larger the groups.
 """
 
 from __future__ import annotations
@@ -8,223 +8,290 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import shutil
 import threading
+import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from operant.ext.sqlite.operations import Operations
-from operant.kit.sqlite import Database
-from operant.sdk import Accept, Conflict, OperantError, Operation, StoreStopped
+from operant.ext.sqlite.breath import Breath
+from operant.ext.sqlite.ledger import Erased, Ledger, Work
+from operant.ext.sqlite.trouble import explained
+from operant.sdk import OperantError, StoreStopped
 
-Connect = Callable[[], Database]
-Indexed = Sequence[tuple[int, str]]
-"""Numbers of events and the words by which they are found."""
+PROBE_S = 1.0
+"""How often it is tried whether a store that stopped works again."""
+IDLE_S = 0.25
+_GROUP = 500
+_BUSY_PAGES = 8_000
+_IDLE_PAGES = 500
+"""How large the log grows before it is brought home: 32 MB under load, 2 MB when there is a moment of rest."""
 
-
-class _Words(NamedTuple):
-    rows: Indexed
-
-
-_Write = tuple[Sequence[Operation] | _Words | None, asyncio.Future[None]]
-_Outcome = tuple[asyncio.Future[None], OperantError | None]
-
-_GROUP = 2_000
 _log = logging.getLogger("operant.store")
 
 
-class Writer:
-    """Carry out writes in the order of their calls."""
+class _Write(NamedTuple):
+    work: Work
+    future: asyncio.Future[None] | None
 
-    def __init__(self, path: str, connect: Connect, on_damage: Callable[[str, str, str], None]) -> None:
-        self._path = path
-        self._connect = connect
-        self._on_damage = on_damage
-        self._queue: queue.SimpleQueue[_Write] = queue.SimpleQueue()
-        self._loop = asyncio.get_running_loop()
-        self._connection: Database | None = connect()
-        self._operations = Operations(self._connection)
-        self._wal = 0
+
+class _Halt(NamedTuple):
+    """Stop until there is room for so many bytes."""
+
+    why: StoreStopped
+    room: int
+
+
+class _Close(NamedTuple):
+    future: asyncio.Future[None]
+
+
+_Outcome = tuple[asyncio.Future[None], OperantError | None]
+
+
+class Notices(NamedTuple):
+    """Whom the writer's thread tells what."""
+
+    erased: Callable[[Erased], None]
+    rested: Callable[[], None]
+    readable: Callable[[], None]
+    """Raises what keeps readers from reading."""
+
+
+class Writer:
+    """Carry out writes in the order of their calls. Made and used in the event loop; `enqueue` is for any thread."""
+
+    def __init__(self, ledger: Ledger, directory: str, breath: Breath, notices: Notices) -> None:
         self.stopped: StoreStopped | None = None
-        self.stop_seen = asyncio.Event()
+        self._ledger = ledger
+        self._directory = directory
+        self._notices = notices
+        self._breath = breath
+        self._loop = asyncio.get_running_loop()
+        self._queue: queue.SimpleQueue[_Write | _Halt | _Close] = queue.SimpleQueue()
+        self._recoveries: list[asyncio.Future[None]] = []
+        self._halted: StoreStopped | None = None  # the thread's view of `stopped`
+        self._room = 0
+        self._rested = True
         self._thread = threading.Thread(target=self._work, name="operant-store", daemon=True)
         self._thread.start()
 
-    def submit(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
+    # ------------------------------------------------------------------ in the event loop
+
+    def submit(self, work: Work) -> asyncio.Future[None]:
         """Start a write."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._queue.put((operations, future))
+        if self.stopped is not None:
+            future.set_exception(StoreStopped(self.stopped.sentence, self.stopped.hint))
+            return future
+        self._breath.began()
+        self._queue.put(_Write(work, future))
         return future
 
-    async def index(self, rows: Indexed) -> None:
-        """Bring the search index on."""
+    def halt(self, why: StoreStopped, room: int = 0) -> None:
+        """Stop for a reason found elsewhere, until a write goes well and so many bytes are free."""
+        if self.stopped is None:
+            self._stops(why, [])
+            self._queue.put(_Halt(why, room))
+
+    async def recovered(self) -> None:
+        """Return when writes are accepted again after they were not."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._queue.put((_Words(rows), future))
-        await future
+        self._recoveries.append(future)
+        try:
+            await future
+        finally:
+            if future in self._recoveries:
+                self._recoveries.remove(future)
 
     async def close(self) -> None:
-        """Carry out what waits, then close; a closed database has no write-ahead log left."""
+        """Carry out what waits, then close the database."""
+        if not self._thread.is_alive():
+            return
         future: asyncio.Future[None] = self._loop.create_future()
-        self._queue.put((None, future))
+        self._queue.put(_Close(future))
         await future
         self._thread.join()
+        self._ended()
 
-    # ------------------------------------------------------------------ in the thread
+    def _ended(self) -> None:
+        """Refuse what comes after the end of the thread, and what was on its way to it."""
+        self.stopped = self.stopped or StoreStopped("The store is closed.", "Start Operant again.")
+        while (item := self._next(0)) is not None:
+            if isinstance(item, _Write):
+                self._settle(_refused([item], self.stopped))
 
-    def _work(self) -> None:
-        while True:
-            group = [self._queue.get()]
-            while len(group) < _GROUP and not self._queue.empty():
-                group.append(self._queue.get())
-            last = group.pop()[1] if group[-1][0] is None else None
-            if group:
-                self._report(self._settle(group))
-            if last is not None:
-                self._leave()
-                self._report([(last, None)])
-                return
+    def _settle(self, outcomes: Sequence[_Outcome]) -> None:
+        self._breath.ended(len(outcomes))
+        _resolve(outcomes)
 
-    def _report(self, outcomes: list[_Outcome]) -> None:
+    def _stops(self, why: StoreStopped, outcomes: Sequence[_Outcome]) -> None:
+        if self.stopped is None:
+            _log.error("the store accepts nothing: %s", why.line())
+        self.stopped = why
+        self._settle(outcomes)
+
+    def _goes_on(self) -> None:
+        _log.info("the store accepts again")
+        self.stopped = None
+        recoveries, self._recoveries = self._recoveries, []
+        _resolve([(future, None) for future in recoveries])
+
+    # ------------------------------------------------------------------ in any thread
+
+    def enqueue(self, work: Work) -> None:
+        """Have statements of our own carried out some time, or never when the store has stopped by then."""
+        self._queue.put(_Write(work, None))
+
+    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(_resolve, outcomes)
+            self._loop.call_soon_threadsafe(what, *arguments)
         except RuntimeError:
             _log.debug("nobody waits any more: the event loop is closed")
 
-    def _settle(self, group: list[_Write]) -> list[_Outcome]:
-        """Carry out a group in one transaction; where one write of it cannot be, each by itself."""
-        try:
-            refused = self._transaction(group)
-        except Conflict as error:
-            if len(group) == 1:
-                return [(group[0][1], error)]
-            return [outcome for one in group for outcome in self._settle([one])]
-        except apsw.Error as error:
-            return [(future, self._stop(error)) for _, future in group]
-        self._went_well()
-        return [(future, refused.get(at)) for at, (_, future) in enumerate(group)]
+    # ------------------------------------------------------------------ in the writer's thread
 
-    def _transaction(self, group: list[_Write]) -> dict[int, Conflict]:
-        """Carry out writes and return those that were refused without having changed anything, by their place."""
-        if self._connection is None:
-            self._connection = self._connect()
-            self._operations = Operations(self._connection)
-        connection, operations = self._connection, self._operations
-        refused: dict[int, Conflict] = {}
-        connection.execute("BEGIN IMMEDIATE")
-        done = False
+    def _work(self) -> None:
         try:
-            for at, (wanted, _) in enumerate(group):
-                conflict = _carry_out(operations, wanted)
-                if conflict is not None:
-                    refused[at] = conflict
-            connection.execute("COMMIT")
-            done = True
+            while self._round():
+                continue
         finally:
-            if not done:
-                operations.forget()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        return refused
+            self._tell(self._ended)  # by `close`, or by a fault of ours: nobody may wait for ever
 
-    def _went_well(self) -> None:
-        if self.stopped is not None:
-            _log.info("the store accepts again")
-            self.stopped = None
-        self._keep_log()
+    def _round(self) -> bool:
+        """Take what waits and carry it out; False when that was the end."""
+        if self._halted is not None:
+            return self._halted_round()
+        first = self._next(None if self._rested else IDLE_S)
+        if first is None:
+            self._rest()
+            return True
+        group = [first]
+        while len(group) < _GROUP and not self._queue.empty():
+            group.append(self._queue.get())
+        self._rested = False
+        return self._handle(group)
 
-    def _keep_log(self) -> None:
-        """Notice when somebody has taken the write-ahead log away; what is in it is then brought home first."""
-        inode = _inode(self._path + "-wal")
-        if self._wal and inode != self._wal and self._connection is not None:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._drop_connection()
-            self._connection = self._connect()
-            self._operations = Operations(self._connection)
-            self._on_damage(
-                "write-ahead log", "operant.db-wal", "It was removed while the store ran; nothing of it was lost."
-            )
-            inode = 0
-        self._wal = inode
+    def _handle(self, group: Sequence[_Write | _Halt | _Close]) -> bool:
+        """Carry out the writes up to what is not one, then that."""
+        writes: list[_Write] = []
+        for at, item in enumerate(group):
+            if isinstance(item, _Write):
+                writes.append(item)
+                continue
+            self._carry_out(writes)
+            if isinstance(item, _Close):
+                self._leave(item.future)
+                return False
+            self._halted, self._room = item.why, item.room
+            return self._handle(group[at + 1 :])
+        self._carry_out(writes)
+        return True
 
-    def _stop(self, error: apsw.Error) -> StoreStopped:
-        """Say why nothing is accepted. After an I/O error the connection is dropped: a second fsync would lie."""
-        stopped = explained(error)
-        if self.stopped is None:
-            _log.error("the store accepts nothing: %s", stopped.line())
-        self.stopped = stopped
-        if not isinstance(error, apsw.FullError | apsw.BusyError):
-            self._drop_connection()
-        self._loop.call_soon_threadsafe(self.stop_seen.set)
-        return stopped
+    def _carry_out(self, writes: list[_Write]) -> None:
+        if not writes:
+            return
+        if self._halted is not None:
+            self._refuse(writes, self._halted)
+            return
+        try:
+            outcomes, erased = self._ledger.carry_out([write.work for write in writes])
+        except (apsw.Error, StoreStopped, OSError) as error:
+            self._halt(error, writes)
+            return
+        pairs = zip(writes, outcomes, strict=True)
+        self._tell(self._settle, [(write.future, error) for write, error in pairs if write.future is not None])
+        self._afterwards(erased)
 
-    def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
+    def _afterwards(self, erased: Erased) -> None:
+        """Do what nobody waits for."""
+        if erased.referred or erased.erases:
             try:
-                connection.close()
-            except apsw.Error as error:
-                _log.warning("closing the database failed: %s", type(error).__name__)
+                self._notices.erased(erased)
+            except (apsw.Error, OperantError, OSError) as error:
+                _log.warning("blobs of an erased session are left for the next sweep: %s", error)
+        try:
+            if erased.erases:
+                self._ledger.wipe_log()
+            elif self._ledger.pages >= _BUSY_PAGES:
+                self._ledger.checkpoint()
+        except apsw.Error as error:
+            self._halt(error, [])
 
-    def _leave(self) -> None:
-        if self._connection is not None:
+    def _rest(self) -> None:
+        self._rested = True
+        self._notices.rested()
+        if self._ledger.pages >= _IDLE_PAGES:
             try:
-                self._connection.execute("PRAGMA optimize")
+                self._ledger.checkpoint()
             except apsw.Error as error:
-                _log.info("optimize was skipped: %s", type(error).__name__)
-        self._drop_connection()
+                self._halt(error, [])
+
+    # ------------------------------------------------------------------ stopping and going on
+
+    def _halt(self, error: apsw.Error | StoreStopped | OSError, writes: list[_Write]) -> None:
+        why = self._reason(error)
+        self._halted = why
+        self._tell(self._stops, why, _refused(writes, why))
+
+    def _refuse(self, writes: list[_Write], why: StoreStopped) -> None:
+        self._tell(self._settle, _refused(writes, why))
+
+    def _reason(self, error: apsw.Error | StoreStopped | OSError) -> StoreStopped:
+        if isinstance(error, StoreStopped):
+            return error
+        if isinstance(error, OSError):
+            return StoreStopped(f"The disk reports an error: {error.strerror}.", "Operant goes on when it works again.")
+        return explained(error, self._ledger.suffered(error))
+
+    def _halted_round(self) -> bool:
+        until = time.monotonic() + PROBE_S
+        while (left := until - time.monotonic()) > 0:
+            item = self._next(left)
+            if isinstance(item, _Close):
+                self._leave(item.future)
+                return False
+            if isinstance(item, _Write) and self._halted is not None:
+                self._refuse([item], self._halted)
+        self._probe()
+        return True
+
+    def _probe(self) -> None:
+        try:
+            if self._room and shutil.disk_usage(self._directory).free < self._room:
+                return
+            self._ledger.probe()
+            self._notices.readable()
+        except (apsw.Error, OperantError, OSError) as error:
+            if isinstance(error, apsw.Error):
+                self._ledger.suffered(error)
+            _log.debug("the store does not work yet: %s", error)
+            return
+        self._halted, self._room = None, 0
+        self._tell(self._goes_on)
+
+    def _next(self, timeout: float | None) -> _Write | _Halt | _Close | None:
+        try:
+            return self._queue.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def _leave(self, future: asyncio.Future[None]) -> None:
+        self._ledger.close(clean=self._halted is None)
+        self._tell(_resolve, [(future, None)])
 
 
-def _carry_out(operations: Operations, wanted: Sequence[Operation] | _Words | None) -> Conflict | None:
-    """Carry out one write. A message that was accepted before is refused without undoing anybody else's work."""
-    if isinstance(wanted, _Words):
-        operations.index(wanted.rows)
-        return None
-    alone = wanted is not None and len(wanted) == 1 and isinstance(wanted[0], Accept)
-    try:
-        for operation in wanted or ():
-            operations.carry_out(operation)
-    except Conflict as conflict:
-        if not alone:
-            raise
-        return conflict
-    return None
-
-
-def _resolve(outcomes: list[_Outcome]) -> None:
+def _resolve(outcomes: Sequence[_Outcome]) -> None:
     for future, error in outcomes:
         if future.done():
-            continue
+            continue  # nobody waits any more
         if error is None:
             future.set_result(None)
         else:
             future.set_exception(error)
 
 
-def _inode(path: str) -> int:
-    try:
-        return Path(path).stat().st_ino
-    except OSError:
-        return 0
-
-
-def explained(error: apsw.Error) -> StoreStopped:
-    """Put what SQLite says into words for a person."""
-    match error:
-        case apsw.FullError():
-            return StoreStopped("The disk is full.", "Free some space; Operant goes on by itself.")
-        case apsw.ReadOnlyError():
-            return StoreStopped("The home cannot be written to.", "Make it writable; Operant goes on by itself.")
-        case apsw.CantOpenError():
-            return StoreStopped(
-                "The database cannot be opened.", "Check the home's rights and the number of open files."
-            )
-        case apsw.CorruptError() | apsw.NotADBError():
-            return StoreStopped("The database is damaged.", "Stop Operant and run `operant doctor`.")
-        case apsw.IOError():
-            return StoreStopped("The disk reports an error.", "Check the disk; Operant goes on when it works again.")
-        case _:
-            busy = isinstance(error, apsw.BusyError)
-            words = "Another program holds the database." if busy else f"SQLite failed: {error}."
-            return StoreStopped(words, "Run `operant doctor`.")
+def _refused(writes: Sequence[_Write], why: StoreStopped) -> list[_Outcome]:
+    return [(one.future, StoreStopped(why.sentence, why.hint)) for one in writes if one.future is not None]

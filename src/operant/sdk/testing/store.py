@@ -27,6 +27,7 @@ from operant.kernel.ports import (
 )
 from operant.kernel.records import (
     BlobRef,
+    ContextCompacted,
     Damage,
     Event,
     Hit,
@@ -37,16 +38,20 @@ from operant.kernel.records import (
     MessageReceived,
     ModelFailed,
     ModelReplied,
+    Note,
     OutboxItem,
     SessionChanged,
     SessionInfo,
     SessionOpened,
+    ToolEnded,
     TurnEnded,
     TurnStarted,
     Usage,
     UsageRow,
+    text_of,
 )
 
+_WORD = re.compile(r"\w+")
 _replace = msgspec.structs.replace
 
 
@@ -104,7 +109,7 @@ class MemoryStore:
 
     def _check_new(self, item: InboxItem) -> None:
         where = item.address
-        known = item.external_id and self._find(where.channel, where.account, item.external_id)
+        known = item.external_id and _find(self._inbox, where.channel, where.account, item.external_id)
         if item.id in self._inbox or known:
             raise Conflict(f"The message {item.external_id or item.id} was accepted before.")
 
@@ -114,6 +119,9 @@ class MemoryStore:
             if event.seq != end + 1:
                 raise Conflict(f"{event.session} ends at {end}, not before {event.seq}.")
             ends[event.session] = event.seq
+            body = event.body
+            if isinstance(body, MessageQueued) and body.outbox_id in self._outbox and not append.copied:
+                raise Conflict(f"The message {body.outbox_id} was queued before.")
 
     def _carry_out(self, operation: Operation) -> None:
         match operation:
@@ -123,7 +131,7 @@ class MemoryStore:
                     self._project(operation, event)
             case Accept(item=item):
                 self._inbox[item.id] = item
-            case Decline():
+            case Decline() if operation.inbox_id in self._inbox:
                 found = self._inbox[operation.inbox_id]
                 self._inbox[found.id] = _replace(found, state="rejected", reason=operation.reason)
             case Hand() | Postpone():
@@ -134,9 +142,13 @@ class MemoryStore:
                 self._put(operation)
             case Erase(session=key):
                 self._erase(key)
+            case _:
+                return
 
     def _moved(self, operation: Hand | Postpone) -> None:
-        letter = self._outbox[operation.outbox_id]
+        letter = self._outbox.get(operation.outbox_id)
+        if letter is None:
+            return
         if isinstance(operation, Hand):
             self._outbox[letter.id] = _replace(letter, state="handed", attempts=operation.attempts)
             return
@@ -224,6 +236,7 @@ class MemoryStore:
         self._info.pop(key, None)
         self._snapshots.pop(key, None)
         self._open.discard(key)
+        self._usage = _without_name(self._usage, key)
         self._inbox = {one.id: one for one in self._inbox.values() if one.session != key}
         self._outbox = {one.id: one for one in self._outbox.values() if one.session != key}
 
@@ -261,7 +274,7 @@ class MemoryStore:
 
     async def accepted(self, channel: str, account: str, external_id: str) -> InboxItem | None:
         """Find an accepted message."""
-        return self._find(channel, account, external_id)
+        return _find(self._inbox, channel, account, external_id) if external_id else None
 
     async def inbox(self, session: str) -> Sequence[InboxItem]:
         """List waiting items."""
@@ -286,14 +299,12 @@ class MemoryStore:
 
     async def search(self, query: str, *, session: str = "", limit: int = 20) -> Sequence[Hit]:
         """Find events that have any of the words."""
-        words = re.findall(r"\w+", query.casefold())
+        words = set(_WORD.findall(query.casefold()))
         hits: list[Hit] = []
         for key, events in self._events.items():
-            if session and key != session:
-                continue
-            for event in events:
-                text = msgspec.json.encode(event.body).decode()
-                if any(word in text.casefold() for word in words):
+            for event in events if session in ("", key) else ():
+                text = _text_of(event)
+                if words & set(_WORD.findall(text.casefold())):
                     hits.append(Hit(session=key, seq=event.seq, at=event.at, type=event.type, text=text))
         return hits[:limit]
 
@@ -339,12 +350,6 @@ class MemoryStore:
         self._again.clear()
         await self._again.wait()
 
-    def _find(self, channel: str, account: str, external_id: str) -> InboxItem | None:
-        for one in self._inbox.values():
-            if (one.address.channel, one.address.account, one.external_id) == (channel, account, external_id):
-                return one
-        return None
-
     def _shown(self, key: str) -> SessionInfo:
         info = self._info[key]
         return _replace(info, state="open") if info.state == "idle" and key in self._open else info
@@ -358,6 +363,36 @@ def _changed(info: SessionInfo, body: SessionChanged) -> SessionInfo:
     if body.archived is not None:
         info = _replace(info, state="archived" if body.archived else "idle")
     return info
+
+
+def _find(inbox: dict[str, InboxItem], channel: str, account: str, external_id: str) -> InboxItem | None:
+    for one in inbox.values():
+        if (one.address.channel, one.address.account, one.external_id) == (channel, account, external_id):
+            return one
+    return None
+
+
+def _without_name(usage: dict[tuple[str, ...], UsageRow], key: str) -> dict[tuple[str, ...], UsageRow]:
+    """Keep what an erased session cost, without its name."""
+    kept: dict[tuple[str, ...], UsageRow] = {}
+    for (day, session, *rest), row in usage.items():
+        place = (day, "" if session == key else session, *rest)
+        before = kept[place].usage if place in kept else Usage()
+        kept[place] = _replace(row, session=place[1], usage=before + row.usage)
+    return kept
+
+
+def _text_of(event: Event) -> str:
+    """Return the words by which an event is found."""
+    match event.body:
+        case MessageReceived() | ModelReplied() | ToolEnded() as body:
+            return text_of(body.parts)
+        case Note() as body:
+            return body.text
+        case ContextCompacted() as body:
+            return body.summary
+        case _:
+            return ""
 
 
 def _day(at: int) -> str:
