@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-_NAME = re.compile(r"@(\w+)")
-_PLACE = re.compile(r"\{(\d)\}")
+_NAME = re.compile(r"@([\w-]+)")
+_PLACE = re.compile(r"\{(\d+)\}")
 
 
 class Call(msgspec.Struct, forbid_unknown_fields=True):
@@ -23,7 +23,10 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Step(msgspec.Struct, forbid_unknown_fields=True):
-    """One reply, and what goes wrong with it; `times` limits the faults to the first so many requests."""
+    """One reply, and what goes wrong with it; `times` limits the faults to the first so many requests.
+
+    `cut_after` and `stall_after` count the events of a stream; a reply in one piece breaks in its middle.
+    """
 
     text: str = ""
     chunks: int = 1
@@ -32,10 +35,11 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     finish: str | None = None
     usage: dict[str, Any] | None = None
     status: int = 200
-    retry_after: str | None = None
+    retry_after: str | float | None = None
     headers: dict[str, str] = {}
     body: str | None = None
     delay_ms: float = 0
+    first_delay_ms: float = 0
     chunk_delay_ms: float = 0
     cut_after: int | None = None
     stall_after: int | None = None
@@ -45,6 +49,17 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     crlf: bool = False
     split_utf8: bool = False
     times: int | None = None
+
+    def healthy(self) -> Step:
+        """Return the same reply with nothing wrong about it."""
+        return Step(
+            text=self.text,
+            chunks=self.chunks,
+            reasoning=self.reasoning,
+            calls=self.calls,
+            finish=self.finish,
+            usage=self.usage,
+        )
 
 
 class Chosen(msgspec.Struct):
@@ -62,16 +77,25 @@ def read(steps: Any) -> list[Step]:
 
 
 def choose(messages: Sequence[Mapping[str, Any]], scripts: Mapping[str, Sequence[Step]]) -> Chosen:
-    """Find the step: the script named in the last user message, at the number of replies since then."""
-    start = max((at for at, one in enumerate(messages) if one.get("role") == "user"), default=0)
+    """Find the step: the script named where the user last began to speak, at the number of replies since then.
+
+    A conversation that goes on after the last step gets that step again.
+    """
+    start = _beginning(messages)
     said = _text(messages[start]) if messages else ""
-    named = _NAME.search(said)
-    name = named[1] if named and named[1] in scripts else ""
-    words = said[named.end() :].split() if named and name else []
+    named = next((found for found in _NAME.finditer(said) if found[1] in scripts), None)
+    name = named[1] if named else ""
+    words = said[named.end() :].split() if named else []
     number = sum(one.get("role") == "assistant" for one in messages[start:])
     steps = scripts.get(name, ())
     step = steps[min(number, len(steps) - 1)] if steps else Step(text="Hello.")
     return Chosen(step=step, key=f"{name}/{number}/{' '.join(words)}", words=words, depth=len(messages))
+
+
+def _beginning(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return where the last run of user messages begins, 0 where nobody spoke."""
+    roles = [one.get("role") for one in messages]
+    return max((at for at, role in enumerate(roles) if role == "user" and roles[at - 1 : at] != ["user"]), default=0)
 
 
 def filled(text: str, words: Sequence[str]) -> str:
@@ -89,10 +113,25 @@ def calls_of(chosen: Chosen) -> list[tuple[str, str, str]]:
     made: list[tuple[str, str, str]] = []
     for at, call in enumerate(chosen.step.calls):
         raw = call.raw_args
-        arguments = raw if raw is not None else filled(msgspec.json.encode(call.arguments or {}).decode(), chosen.words)
+        arguments = raw if raw is not None else _encoded(call.arguments or {}, chosen.words)
         digest = hashlib.sha256(f"{chosen.key}/{chosen.depth}/{at}".encode()).hexdigest()[:12]
         made.append((call.id if call.id is not None else f"call_{digest}", call.name, arguments))
     return made
+
+
+def _encoded(arguments: Mapping[str, Any], words: Sequence[str]) -> str:
+    return msgspec.json.encode({name: _placed(value, words) for name, value in arguments.items()}).decode()
+
+
+def _placed(value: Any, words: Sequence[str]) -> Any:
+    """Fill the texts of a value before it is encoded: a word with a quote must not break the JSON."""
+    if isinstance(value, str):
+        return filled(value, words)
+    if isinstance(value, list):
+        return [_placed(one, words) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: _placed(one, words) for name, one in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _text(message: Mapping[str, Any]) -> str:
