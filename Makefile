@@ -85,7 +85,7 @@ $(CORE): $(PINS) $(BIN)/python
 	@touch $@
 
 $(DEV): $(PINS) $(BIN)/python
-	$(call install,.[dev$(comma)speed])
+	$(call install,.[dev$(comma)speed$(comma)web$(comma)browser$(comma)files])
 	@touch $(CORE) $@
 
 # No recipe: where the interpreter has gone (a new checkout, an upgraded system), the stamps are stale.

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from operant.kit.http import Http
 from operant.sdk import Ask, Point, Price, Record, Reject, Syscall
-from operant.sdk.testing.fakes import ManualClock
+from operant.sdk.testing.fakes import CountingIds, ManualClock
 
 START = 1_795_206_840_000_000
 """Friday, 20 November 2026, 20:34 UTC."""
@@ -20,6 +21,8 @@ class PolicyHost:
 
     def __init__(self) -> None:
         self.clock = ManualClock(START)
+        self.ids = CountingIds()
+        self.http = Http()
         self.prices: dict[str, Price] = {}
         self.answers: dict[type, Callable[[Any], Awaitable[Any]]] = {}
         self.kept: Any = None

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from operant.ext.providers.wire import Requests
+from operant.ext.providers.chat_wire import Requests
+from operant.ext.providers.endpoint import Quirks
 from operant.kernel.context import Context
+from operant.kernel.ports import Facts
 from operant.kernel.records import ContextCompacted, ModelReplied, ModelRequest, ToolSpec
 from operant.sdk.testing.server import scripted_server
 from tests.journey.house import ended, say, system
@@ -57,7 +59,7 @@ async def test_the_log_alone_gives_every_request_again_byte_for_byte(tmp_path: P
                     await store.get_blob(context.opened.tools.digest), type=tuple[ToolSpec, ...]
                 )
                 request = ModelRequest(model="one", system=system_prompt, messages=context.messages, tools=tools)
-                replayed.append(await Requests(store).body(request))
+                replayed.append(await Requests(store, Quirks()).body(request, Facts()))
             context.apply(event)
         sent = [one.body for one in server.requests if one.body.get("tools")]
     assert any(isinstance(event.body, ContextCompacted) for event in events)

@@ -73,7 +73,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
-def test_no_path_leads_out(files: Beneath, root: Path, path: str) -> None:
+def test_d1_no_path_leads_out(files: Beneath, root: Path, path: str) -> None:
     """D1, for reading, writing, listing and making."""
     for attempt in (
         lambda: files.read_bytes(path, LIMIT),
@@ -95,7 +95,7 @@ def test_paths_below_may_be_said_in_several_ways(files: Beneath, root: Path) -> 
 
 
 @pytest.mark.parametrize("target", ["../secret.txt", "/etc/passwd", "/proc/self/environ", "/proc/self/root/etc/passwd"])
-def test_a_link_out_is_neither_read_nor_written(files: Beneath, root: Path, target: str) -> None:
+def test_d2_a_link_out_is_neither_read_nor_written(files: Beneath, root: Path, target: str) -> None:
     """D2."""
     (root / "link").symlink_to(target)
     with pytest.raises(Outside):
@@ -106,7 +106,7 @@ def test_a_link_out_is_neither_read_nor_written(files: Beneath, root: Path, targ
     assert (root.parent / "secret.txt").read_text() == "CANARY"
 
 
-def test_a_linked_directory_leads_nowhere(files: Beneath, root: Path) -> None:
+def test_d5_a_linked_directory_leads_nowhere(files: Beneath, root: Path) -> None:
     """D5: not out, and for writing not even within, so that a protected name has no other name."""
     (root / "out").symlink_to("..")
     (root / "within").symlink_to("sub")
@@ -123,7 +123,7 @@ def test_a_linked_directory_leads_nowhere(files: Beneath, root: Path) -> None:
     assert names(root / "sub") == ["deep.txt"]
 
 
-def test_a_dangling_link_is_not_created_through(files: Beneath, root: Path) -> None:
+def test_d5_a_dangling_link_is_not_created_through(files: Beneath, root: Path) -> None:
     """D5."""
     (root / "later").symlink_to("../made.txt")
     with pytest.raises(Outside):
@@ -139,7 +139,7 @@ def test_a_link_within_is_read_where_the_system_confines_it(root: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs renameat2 to swap")
 @pytest.mark.parametrize("swapped", ["v", "v/f"])
-def test_a_link_swapped_in_while_we_open_wins_nothing(files: Beneath, root: Path, swapped: str) -> None:
+def test_d3_a_link_swapped_in_while_we_open_wins_nothing(files: Beneath, root: Path, swapped: str) -> None:
     """D3: 2,000 tries of reading and writing while a thread swaps a directory or a file with a link out."""
     outside = root.parent / "outside"
     (root / "v").mkdir()
@@ -191,7 +191,7 @@ def _naively(path: Path) -> str:
         return ""
 
 
-def test_what_has_two_names_is_not_written(files: Beneath, root: Path) -> None:
+def test_d4_what_has_two_names_is_not_written(files: Beneath, root: Path) -> None:
     """D4."""
     os.link(root.parent / "secret.txt", root / "hard.txt")
     with pytest.raises(Outside, match="hard links"):
@@ -226,7 +226,7 @@ def test_what_has_two_names_is_not_written(files: Beneath, root: Path) -> None:
         "authorized\uff3fkeys",
     ],
 )
-def test_protected_names_are_not_written_however_they_are_spelled(files: Beneath, root: Path, path: str) -> None:
+def test_d6_d7_protected_names_are_not_written_however_they_are_spelled(files: Beneath, root: Path, path: str) -> None:
     """D6 (they are not there yet) and D7."""
     before = names(root)
     with pytest.raises(Protected):
@@ -242,14 +242,14 @@ def test_names_that_only_look_alike_are_free(files: Beneath, path: str) -> None:
     assert files.read_bytes(path, LIMIT) == b"x"
 
 
-def test_protection_is_the_same_for_composed_and_decomposed_names(root: Path) -> None:
+def test_d7_protection_is_the_same_for_composed_and_decomposed_names(root: Path) -> None:
     with Beneath(str(root), protected=("clé",)) as files:
         for path in ("cl\u00e9", "cle\u0301", "CLÉ"):
             with pytest.raises(Protected):
                 files.write_atomic(path, b"x")
 
 
-def test_odd_things_are_refused_at_once(files: Beneath, root: Path) -> None:
+def test_d9_odd_things_are_refused_at_once(files: Beneath, root: Path) -> None:
     """D9: a pipe, a socket, a directory, and 100 GB of nothing."""
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
@@ -269,7 +269,7 @@ def test_odd_things_are_refused_at_once(files: Beneath, root: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a device needs root")
-def test_devices_are_refused(files: Beneath, root: Path) -> None:
+def test_d9_devices_are_refused(files: Beneath, root: Path) -> None:
     """D9."""
     try:
         os.mknod(root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
@@ -284,7 +284,7 @@ def test_a_file_without_an_honest_size_is_read_up_to_the_limit() -> None:
         files.read_bytes("smaps", 10)
 
 
-def test_writing_keeps_the_mode_and_drops_what_is_dangerous(files: Beneath, root: Path) -> None:
+def test_d8_writing_keeps_the_mode_and_drops_what_is_dangerous(files: Beneath, root: Path) -> None:
     """D8: no setuid bit survives."""
     (root / "run.sh").write_text("old")
     (root / "run.sh").chmod(0o4755)
@@ -308,7 +308,7 @@ def test_writing_is_whole_or_not_at_all(files: Beneath, root: Path, monkeypatch:
     assert names(root) == ["note.txt", "sub"]
 
 
-def test_a_file_that_changed_meanwhile_is_not_replaced(files: Beneath, root: Path) -> None:
+def test_d12_a_file_that_changed_meanwhile_is_not_replaced(files: Beneath, root: Path) -> None:
     """D12."""
     data, version = files.read("note.txt", LIMIT)
     (root / "note.txt").write_text("HELLO")

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -156,6 +157,9 @@ class AgentFiles:
             context_ratio=settings.context_ratio,
             max_output_tokens=settings.max_output_tokens,
             timezone=settings.timezone,
+            sandbox=settings.sandbox,
+            network=_network(settings.network),
+            effort=settings.effort,
             description=settings.description,
         )
 
@@ -195,6 +199,12 @@ def _told(home: Home) -> Generator[None]:
         yield
     except OSError as error:
         raise Unavailable(f"{home.agents} cannot be changed: {error}.") from error
+
+
+def _network(chosen: Literal["none", "full"] | tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(chosen, str):
+        return ("*",) if chosen == "full" else ()
+    return chosen
 
 
 def _fingerprint(path: Path) -> Print:

@@ -15,6 +15,7 @@ import msgspec
 from operant import __version__
 from operant.app.agents import AgentFiles
 from operant.app.config import Config, load_config
+from operant.app.confine import Confinement
 from operant.app.extensions import Found, find_extensions, load_name, section_of
 from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
@@ -23,7 +24,9 @@ from operant.kernel.errors import Broken, Invalid, OperantError
 from operant.kernel.kernel import Kernel
 from operant.kernel.ports import Clock, Ids
 from operant.kit.clock import SystemClock
+from operant.kit.egress import Egress
 from operant.kit.faults import read_faults
+from operant.kit.http import Http
 from operant.kit.ids import SystemIds
 from operant.kit.logs import JsonLog
 from operant.kit.secret import Secret
@@ -117,7 +120,9 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         plan = Plan(found=found, config=config, secrets=secrets_of(config, env))
         log.hide(plan.secrets)
         agents = AgentFiles(home, config, clock, config.find)
-        assembly = Assembly(clock, ids, agents, config.find)
+        http = await stack.enter_async_context(Http(Egress(config.egress.private)))
+        sandbox = Confinement(config.sandbox, home, http.egress)
+        assembly = Assembly(clock, ids, agents, config.find, http, sandbox)
         residence = await stack.enter_async_context(Residence())
         hosts = await _set_up(home, plan, assembly, residence)
         kernel = Kernel(assembly.need_store(), clock, ids, agents, faults=faults, version=__version__)
@@ -131,6 +136,9 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         await stack.enter_async_context(kernel.running(work=chosen.work))
         for problem in system.problems():
             _log.warning("%s", problem)
+        for agent in agents.list():
+            if not agent.sandbox:
+                _log.warning("agent %s runs commands outside of any sandbox, as its settings say", agent.name)
         yield system
 
 

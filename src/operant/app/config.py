@@ -13,6 +13,7 @@ from operant.app.extensions import load_name, section_of
 from operant.app.fit import Fitting, make, unknown_key
 from operant.kernel.errors import Invalid, OperantError
 from operant.kernel.records import Limits, Record
+from operant.kit.egress import Allowance, Denied
 from operant.kit.secret import Secret
 from operant.kit.yaml import Document, KeyPath, YamlError, read_yaml
 from operant.sdk.extension import Extension
@@ -83,6 +84,17 @@ class AgentSettings(Record):
         Literal["steer", "queue", "interrupt"],
         Meta(description="What a message does that arrives in a turn: join it, wait for the next, or end it."),
     ] = "steer"
+    sandbox: Annotated[
+        bool, Meta(description="Commands and custom tools see only the workspace; false lets them do what you can do.")
+    ] = True
+    network: Annotated[
+        Literal["none", "full"] | tuple[str, ...],
+        Meta(description="What sandboxed commands reach: `none`, a list of hosts such as `*.example.org`, or `full`."),
+    ] = "none"
+    effort: Annotated[
+        Literal["none", "low", "medium", "high"] | None,
+        Meta(description="How long models that reason think; null: as the model does by itself."),
+    ] = None
     timezone: Annotated[str, Meta(description="Time zone of the agent and its person.")] = "UTC"
     description: Annotated[str, Meta(description="One line about the agent, for lists.")] = ""
     permissions: Annotated[PermissionSettings, Meta(description="What the agent may use.")] = PermissionSettings()
@@ -119,6 +131,49 @@ class ExtensionSettings(Record):
     disabled: Annotated[tuple[str, ...], Meta(description="Extensions that are not started.")] = ()
 
 
+class EgressSettings(Record):
+    """What may be dialled that is not public."""
+
+    private: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Private places that tools and pages may reach: networks, addresses or host names, such as "
+            "`192.168.1.0/24` or `nas.local`; `198.18.0.0/15` behind a fake-IP proxy."
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network, address or host name."""
+        for entry in self.private:
+            try:
+                Allowance((entry,))
+            except Denied as error:
+                raise ValueError(f"{entry!r} is not a network, address or host name") from error
+
+
+class SandboxSettings(Record):
+    """What sandboxed programs may see and use beside the workspace; agents choose `sandbox` and `network`."""
+
+    readable: Annotated[
+        tuple[str, ...], Meta(description="More paths that sandboxed programs may read, such as `/opt/node`.")
+    ] = ()
+    writable: Annotated[
+        tuple[str, ...], Meta(description="More paths that sandboxed programs may change; every agent sees them.")
+    ] = ()
+    memory_mb: Annotated[int, Meta(ge=64, description="Memory that a command may use, in MiB.")] = 4096
+    processes: Annotated[int, Meta(ge=8, description="Processes that a command may have at once.")] = 512
+    by: Annotated[
+        tuple[Literal["bubblewrap", "landlock"], ...],
+        Meta(description="What makes sandboxes; the first that works here. Where none does, nothing is run."),
+    ] = ("bubblewrap", "landlock")
+
+    def __post_init__(self) -> None:
+        """Refuse paths that nobody can know the meaning of."""
+        for path in (*self.readable, *self.writable):
+            if not path.startswith(("/", "~/")) or ".." in path.split("/"):
+                raise ValueError(f"{path!r} is not a whole path, such as /opt/node or ~/.nvm")
+
+
 def _no_variable(name: str) -> str | None:
     return None
 
@@ -129,6 +184,8 @@ class Config(Record):
     defaults: Defaults = Defaults()
     agents: dict[str, AgentSettings] = {}
     extensions: ExtensionSettings = ExtensionSettings()
+    egress: EgressSettings = EgressSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     sections: dict[str, Any] = {}
     secrets: tuple[Secret, ...] = ()
     find: Callable[[str], str | None] = _no_variable
@@ -184,7 +241,8 @@ def describe(extensions: Sequence[Extension] = ()) -> list[Row]:
     """List every key, its type, default and sentence; `agents.<name>` takes what `defaults` takes."""
     from operant.app.describe import rows
 
-    found = [*rows("defaults", Defaults), *rows("extensions", ExtensionSettings)]
+    own = {"defaults": Defaults, "extensions": ExtensionSettings, "egress": EgressSettings, "sandbox": SandboxSettings}
+    found = [row for name, kind in own.items() for row in rows(name, kind)]
     for extension in extensions:
         if extension.settings:
             found.extend(rows(section_of(extension), load_name(extension.settings)))
@@ -264,6 +322,8 @@ class _Loading:
             "defaults": Defaults,
             "agents": dict[str, AgentSettings],
             "extensions": ExtensionSettings,
+            "egress": EgressSettings,
+            "sandbox": SandboxSettings,
         }
         self._settings = {section_of(one): one.settings for one in extensions if one.settings}
         self._unchecked: list[str] = []
@@ -277,7 +337,7 @@ class _Loading:
         lines = [f"{self._raw.where(one.path)}: {one.line()}" for one in fitting.misfits]
         if self._faults or lines:
             raise Invalid("\n".join([*self._faults, *lines]))
-        own = {key: fitted.pop(key) for key in list(fitted) if key in ("defaults", "agents", "extensions")}
+        own = {key: fitted.pop(key) for key in list(fitted) if key in self._kinds}
         defaults = make(own.get("defaults", {}), Defaults)
         return Config(
             defaults=defaults,
@@ -286,6 +346,8 @@ class _Loading:
                 for name, settings in own.get("agents", {}).items()
             },
             extensions=make(own.get("extensions", {}), ExtensionSettings),
+            egress=make(own.get("egress", {}), EgressSettings),
+            sandbox=make(own.get("sandbox", {}), SandboxSettings),
             sections={
                 key: make(value, load_name(self._settings[key]))
                 for key, value in fitted.items()

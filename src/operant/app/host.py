@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeVar
 
+from operant.app.confine import Confinement
 from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
 from operant.kernel.hooks import Registration
 from operant.kernel.kernel import Kernel
 from operant.kernel.points import TOOL_ENV, EnvInput, EnvOutput, Point, Reject
-from operant.kernel.ports import Agents, Channel, Clock, Ids, Model, Price, Store, Tool
+from operant.kernel.ports import Agents, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
 from operant.kernel.records import BlobRef, Principal, Record
 from operant.kernel.syscalls import Syscall
+from operant.kit.http import Http
+from operant.sdk.extension import Command, Launch
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -21,11 +25,21 @@ R = TypeVar("R")
 class Assembly:
     """A system that is being put together: the store, then the kernel over it."""
 
-    def __init__(self, clock: Clock, ids: Ids, agents: Agents, find: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        ids: Ids,
+        agents: Agents,
+        find: Callable[[str], str | None],
+        http: Http,
+        sandbox: Confinement,
+    ) -> None:
         self.clock = clock
         self.ids = ids
         self.agents = agents
         self.find = find
+        self.http = http
+        self.confine = sandbox.confine
         self.store: Store | None = None
         self.store_by = ""
         self.kernel: Kernel | None = None
@@ -72,6 +86,7 @@ class ExtensionHost:
         self.ids = assembly.ids
         self.agents = assembly.agents
         self.blobs = LaterBlobs(assembly)
+        self.http = assembly.http
         self.state = state
         self._author = author
         self._assembly = assembly
@@ -113,6 +128,10 @@ class ExtensionHost:
         """Register a tool."""
         self._register(lambda kernel: kernel.gate.register(tool))
 
+    def toolbox(self, box: Toolbox) -> None:
+        """Register tools that come and go."""
+        self._register(lambda kernel: kernel.gate.add(box))
+
     def model(self, model: Model) -> None:
         """Register a provider of models."""
         self._register(lambda kernel: kernel.compute.register(model))
@@ -149,6 +168,10 @@ class ExtensionHost:
         if isinstance(ruling.verdict, Reject):
             raise Unavailable(f"{tool} may not start a process: {ruling.verdict.reason}")
         return ruling.output.env
+
+    def confined(self, call: CallContext, command: Command) -> AbstractAsyncContextManager[Launch]:
+        """Put the agent's sandbox around a command."""
+        return self._assembly.confine(call, command, self.environment)
 
     def hand_over(self, kernel: Kernel) -> str:
         """Register everything with the kernel and return what went wrong, or an empty text."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from operant.app.config import load_config
+from operant.app.config import SandboxSettings, load_config
 from operant.app.connect import Link
 from operant.app.extensions import find_extensions
 from operant.app.home import Home
@@ -51,8 +51,8 @@ def examine(home: Home, *, full: bool = False) -> list[Check]:
     checks = [*_program(), *_home(home), *_disk(home), *_settings(home)]
     if any(check.state == "fail" for check in checks):
         skipped = "not looked at: what fails above comes first"
-        return [*checks, *_sandbox(), Check(name="system", state="warn", text=skipped)]
-    return [*checks, *_system(home, full), *_sandbox()]
+        return [*checks, *_sandbox(home), Check(name="system", state="warn", text=skipped)]
+    return [*checks, *_system(home, full), *_sandbox(home)]
 
 
 def _program() -> Iterator[Check]:
@@ -127,6 +127,7 @@ def _system(home: Home, full: bool) -> list[Check]:
 
 async def _asked(link: Link, full: bool) -> list[Check]:
     status = await link.call(KernelStatus())
+    agents = await link.call(AgentList())
     who = "does not run; started for this check only" if link.hosting else f"runs as process {status.pid}"
     return [
         Check(name="system", state="ok", text=f"{who}, {len(status.extensions)} extensions at work"),
@@ -134,7 +135,8 @@ async def _asked(link: Link, full: bool) -> list[Check]:
         *_store(await link.call(StoreCheck(full=full))),
         *(_problem(one) for one in status.problems),
         *_models(await link.call(ModelList())),
-        _agents(await link.call(AgentList())),
+        _agents(agents),
+        *_unconfined(agents),
         *_letters(await link.call(MessageList(dead=True))),
     ]
 
@@ -179,14 +181,32 @@ def _letters(dead: Sequence[OutboxItem]) -> Iterator[Check]:
         yield Check(name="outbox", state="warn", text=text, hint="operant outbox list")
 
 
-def _sandbox() -> Iterator[Check]:
-    there = "bubblewrap is installed and not used yet" if shutil.which("bwrap") else "bubblewrap is not installed"
-    yield Check(
-        name="sandbox",
-        state="warn",
-        text=f"tools run with your rights, outside of any sandbox ({there})",
-        hint="calls of the shell ask for your yes; keep it so for agents that read what strangers wrote",
-    )
+def _sandbox(home: Home) -> Iterator[Check]:
+    """Try what commands would be run in."""
+    import asyncio
+
+    from operant.app.means import find_means
+
+    try:
+        by = load_config(home.path, os.environ, find_extensions().extensions).sandbox.by
+    except Invalid:  # said above
+        by = SandboxSettings().by
+    means = asyncio.run(find_means(by))
+    if means.kind == "bubblewrap":
+        text = "commands run in bubblewrap: user namespaces work here"
+        yield Check(name="sandbox", state="ok", text=text)
+    elif means.kind == "landlock":
+        text = f"commands run under Landlock, a weaker sandbox without network. {means.why}"
+        yield Check(name="sandbox", state="warn", text=text, hint=means.remedy)
+    else:
+        yield Check(name="sandbox", state="fail", text=f"no command is run: {means.why}", hint=means.remedy)
+
+
+def _unconfined(agents: Sequence[Agent]) -> Iterator[Check]:
+    for agent in agents:
+        if not agent.sandbox:
+            text = f"commands of agent {agent.name} run with your rights, outside of any sandbox"
+            yield Check(name="sandbox", state="warn", text=text, hint="so its `sandbox: false` says; true confines it")
 
 
 def repair(home: Home) -> Check:

@@ -102,7 +102,7 @@ class Compute:
         """Return the price of `provider/model`, or None where it is not known."""
         provider, _, model = name.partition("/")
         found = self._providers.get(provider)
-        return found.price(model) if found else None
+        return found.facts(model).price if found else None
 
     async def run(self, asking: Asking) -> ModelReplied:
         """Return a reply, recorded but not flushed. Raises `ModelError`, `Limited` or `Missing`."""

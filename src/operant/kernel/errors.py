@@ -108,6 +108,7 @@ ModelErrorKind = Literal[
     "stalled",
     "timeout",
     "unreachable",
+    "unsupported",
 ]
 
 RETRIABLE: frozenset[ModelErrorKind] = frozenset(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -26,7 +26,7 @@ from operant.kernel.points import (
     ToolInput,
     ToolOutput,
 )
-from operant.kernel.ports import CallContext, Tool
+from operant.kernel.ports import CallContext, Tool, Toolbox
 from operant.kernel.records import Agent, Json, Note, Outcome, Record, Text, ToolCall, ToolResult, ToolSpec
 from operant.kernel.standing import MALFORMED, digest_of
 
@@ -49,6 +49,11 @@ class Question(Record):
     digest: str
     question: str
     notes: tuple[Note, ...] = ()
+
+
+class _Forwarded(Record):
+    name: str
+    arguments: Json = {}
 
 
 class Answered(Record):
@@ -75,6 +80,7 @@ class Gate:
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
         self._tools: dict[str, Tool] = {}
+        self._boxes: list[Toolbox] = []
 
     def register(self, tool: Tool) -> None:
         """Add a tool. Raises `Conflict` when its name is taken."""
@@ -82,15 +88,41 @@ class Gate:
             raise Conflict(f"There is already a tool {tool.spec.name}.")
         self._tools[tool.spec.name] = tool
 
+    def add(self, box: Toolbox) -> None:
+        """Add tools that come and go."""
+        self._boxes.append(box)
+
     def offered(self, agent: Agent | None) -> tuple[ToolSpec, ...]:
-        """List the tools that an agent may use, by name (None: all)."""
-        return tuple(tool.spec for name, tool in sorted(self._tools.items()) if agent is None or permitted(agent, name))
+        """List the tools that an agent may use, by name (None: all that every agent has)."""
+        tools = self._of(agent) if agent else self._tools
+        return tuple(tool.spec for name, tool in sorted(tools.items()) if agent is None or permitted(agent, name))
+
+    def shown(self, agent: Agent) -> tuple[ToolSpec, ...]:
+        """List what a model is told about: without the deferred tools, where another one reaches them."""
+        offered = self.offered(agent)
+        reach = any(spec.forwards for spec in offered)
+        return tuple(spec for spec in offered if not (reach and spec.deferred))
+
+    def meant(self, agent: Agent, call: ToolCall) -> ToolCall:
+        """Return the call that a forwarding one stands for; any other as it is."""
+        tool = self._of(agent).get(call.name)
+        if tool is None or not tool.spec.forwards:
+            return call
+        try:
+            inner = msgspec.json.decode(call.arguments.encode(), type=_Forwarded)
+        except (msgspec.MsgspecError, UnicodeEncodeError):
+            return call
+        return ToolCall(id=call.id, name=inner.name, arguments=msgspec.json.encode(inner.arguments).decode())
+
+    def _of(self, agent: Agent) -> Mapping[str, Tool]:
+        """Return all tools there are for an agent; the system's own win."""
+        return {name: tool for box in self._boxes for name, tool in box.tools(agent).items()} | self._tools
 
     async def admit(self, session: str, agent: Agent, call: ToolCall, principal: str = "") -> Admission:
         """Decide about a call; runs nothing."""
-        tool = self._tools.get(call.name)
+        tool = self._of(agent).get(call.name)
         if tool is None or not permitted(agent, call.name):
-            names = ", ".join(spec.name for spec in self.offered(agent))
+            names = ", ".join(spec.name for spec in self.shown(agent))
             return _refused(f"There is no tool {call.name!r} here. There are: {names}.", "error")
         try:
             arguments = tool.check(_parsed(call))

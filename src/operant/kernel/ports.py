@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -261,17 +261,25 @@ class Price(Record):
     cache_write: float | None = None
 
 
+class Facts(Record):
+    """What is known about a model; where nothing is, a cautious guess. Sizes are in tokens, `output` 0 for unknown."""
+
+    window: int = 128_000
+    output: int = 0
+    price: Price | None = None
+    tools: bool = True
+    images: bool = True
+    files: bool = False
+    reasoning: bool = False
+
+
 class Model(Protocol):
     """Speak one provider's protocol under the provider's name in the configuration."""
 
     name: str
 
-    def window(self, model: str) -> int:
-        """Return a model's context window in tokens; a cautious guess where it is not known."""
-        ...
-
-    def price(self, model: str) -> Price | None:
-        """Return a model's price, or None where it is not known."""
+    def facts(self, model: str) -> Facts:
+        """Return what is known about a model; asked on every call, so it must be quick."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
@@ -331,6 +339,17 @@ class Tool(Protocol):
         """Run with arguments that fit the schema. A failure the model can act on is a result, not an exception.
 
         Contract: on cancellation nothing of it runs on. `call.key` is the same when the same call is run again.
+        """
+        ...
+
+
+class Toolbox(Protocol):
+    """Offer tools that come and go, or that only some agents have."""
+
+    def tools(self, agent: Agent) -> Mapping[str, Tool]:
+        """Return an agent's tools by name as they are now; asked on every step, so it must be quick.
+
+        A name that the system itself has is not offered.
         """
         ...
 

@@ -53,11 +53,15 @@ class Reasoning(Record, tag_field="type", tag="reasoning"):
 
 
 class ToolCall(Record, tag_field="type", tag="tool_call"):
-    """A call that the model asked for; `arguments` is its JSON exactly as the model wrote it."""
+    """A call that the model asked for; `arguments` is its JSON exactly as the model wrote it.
+
+    `opaque` is what its provider wants back unchanged with the call.
+    """
 
     id: str
     name: str
     arguments: str
+    opaque: str = ""
 
 
 Part = Text | Reasoning | ToolCall | BlobRef
@@ -356,13 +360,19 @@ class Event(Record):
 
 
 class ToolSpec(Record):
-    """What a model is told about a tool, and what the kernel must know to run it."""
+    """What a model is told about a tool, and what the kernel must know to run it.
+
+    A `deferred` tool is not among those that a model is told about; a tool that `forwards` reaches it: a call of that
+    one, with the arguments `name` and `arguments`, is a call of the tool named there.
+    """
 
     name: str
     description: str
     schema: Json
     effect: Effect = "external"
     timeout_s: float = 120.0
+    deferred: bool = False
+    forwards: bool = False
 
 
 class ToolResult(Record):
@@ -374,11 +384,16 @@ class ToolResult(Record):
     labels: tuple[str, ...] = ()
 
 
+Effort = Literal["none", "low", "medium", "high"]
+
+
 class Parameters(Record):
-    """How a model is asked; None leaves the choice to the provider."""
+    """How a model is asked; None leaves the choice to the provider. `schema` is what its answer must be as JSON."""
 
     max_output_tokens: int | None = None
     temperature: float | None = None
+    effort: Effort | None = None
+    schema: Json | None = None
 
 
 class ModelRequest(Record):
@@ -470,6 +485,10 @@ class Agent(Record):
     max_output_tokens: int | None = None
     timezone: str = "UTC"
     description: str = ""
+    sandbox: bool = True
+    network: tuple[str, ...] = ()
+    """Hosts that its commands may reach; `*` for all of them."""
+    effort: Effort | None = None
 
 
 # ---------------------------------------------------------------------------- what the store keeps beside events

@@ -247,8 +247,8 @@ class Turn:
 
     async def _request(self, model: str, overflow: bool) -> ModelRequest:
         provider, own_name = self._house.compute.find(model)
-        tools = self._house.gate.offered(self._agent)
-        window = provider.window(own_name)
+        tools = self._house.gate.shown(self._agent)
+        window = provider.facts(own_name).window
         return await self._house.prefix.request(self._talk, self._agent, model, window, tools, overflow)
 
     def _notice(self, idle_s: float) -> None:

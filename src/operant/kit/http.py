@@ -1,35 +1,54 @@
-"""The one HTTP client: pooled connections, deadlines, and errors that say what happened.
+"""The one HTTP client: pooled connections, deadlines, limits, and errors that say what happened.
 
-aiohttp takes 180 ms to import, so it is imported when the first request is made.
+Every address is judged by the egress, which also resolves every name that is dialled. aiohttp takes 180 ms to import,
+so it is imported when the first request is made.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from operant.kit.browserlike import HEADERS, browserlike
+from operant.kit.egress import CONNECT_S, Denied, Egress, Reach, Unresolved, parse
+from operant.kit.exchange import (
+    Answer,
+    Engine,
+    Fetched,
+    Get,
+    HttpCut,
+    HttpDenied,
+    HttpError,
+    HttpTimeout,
+    HttpUnreachable,
+    Step,
+    folded,
+)
+from operant.kit.hops import Trail, target
+from operant.kit.inflate import ENCODINGS, CannotUnpack, Inflate
+
 if TYPE_CHECKING:
     import aiohttp
+    import yarl
+    from aiohttp.abc import ResolveResult
 
-CONNECT_S = 15.0
+__all__ = [
+    "CONNECT_S",
+    "Fetched",
+    "Get",
+    "Http",
+    "HttpCut",
+    "HttpDenied",
+    "HttpError",
+    "HttpResponse",
+    "HttpTimeout",
+    "HttpUnreachable",
+]
 
-
-class HttpError(Exception):
-    """Report a request that got no whole answer; the message is for a person and holds no header."""
-
-
-class HttpUnreachable(HttpError):
-    """Report that no connection came about."""
-
-
-class HttpTimeout(HttpError):
-    """Report that nothing came for too long."""
-
-
-class HttpCut(HttpError):
-    """Report a connection that ended in the middle."""
+_MOST_KNOWN = 256
 
 
 class HttpResponse:
@@ -69,31 +88,38 @@ class HttpResponse:
 class Http:
     """A pool of connections; use it inside `async with`."""
 
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+    name = "plain"
+
+    def __init__(self, egress: Egress | None = None) -> None:
+        self.egress = egress or Egress()
+        # A connection is as good as the check that it was made under, so that each reach has connections of its own.
+        self._pools: dict[Reach, aiohttp.ClientSession] = {}
+        self._known: dict[tuple[str, Reach], yarl.URL] = {}
 
     async def __aenter__(self) -> Http:
         return self
 
     async def __aexit__(self, *reason: Any) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            await pool.close()
 
     @asynccontextmanager
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], idle_s: float
+        self, url: str, body: bytes, headers: Mapping[str, str], idle_s: float, reach: Reach = Reach.NAMED
     ) -> AsyncGenerator[HttpResponse]:
         """Send a body and yield the answer; leaving the context early closes the connection. Raises `HttpError`.
 
-        `idle_s` is how long may pass without a byte.
+        `idle_s` is how long may pass without a byte. Redirects are not followed.
         """
         import aiohttp
 
-        session = self._pool()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
         with _translated():
-            response = await session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
+            where = self._known.get((url, reach)) or self._judged(url, reach)
+            response = await self._pool(reach).post(
+                where, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            )
         try:
             yield HttpResponse(response)
         finally:
@@ -103,18 +129,136 @@ class Http:
             else:
                 response.close()
 
-    def _pool(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    async def fetch(self, request: Get) -> Fetched:
+        """Make a request of a tool within all its limits, judging every hop. Raises `HttpError`."""
+        try:
+            with _translated():
+                async with asyncio.timeout(request.total_s):
+                    return await self._follow(request)
+        except HttpTimeout as error:
+            raise HttpTimeout(f"{_host(request.url)} did not answer in time.") from error
+
+    async def _follow(self, request: Get) -> Fetched:
+        trail = Trail(request)
+        async with self._engine(request) as engine:
+            answer = await engine.send(trail.step, request)
+            while trail.follow(answer):
+                answer = await engine.send(trail.step, request)
+        return Fetched(
+            url=trail.step.place.url,
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body,
+            hops=trail.hops,
+            truncated=answer.truncated,
+            engine=engine.name,
+        )
+
+    @asynccontextmanager
+    async def _engine(self, request: Get) -> AsyncGenerator[Engine]:
+        browser = browserlike(self.egress) if request.browser else None
+        if browser is None:
+            yield self
+            return
+        async with browser as engine:
+            yield engine
+
+    async def send(self, step: Step, request: Get) -> Answer:
+        """Send one step of a fetch through the pool: this is the engine that is always there."""
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=request.idle_s)
+        usual = HEADERS if request.browser else {"Accept": "*/*"}
+        own = {name.lower() for name in step.headers}
+        headers = {name: value for name, value in usual.items() if name.lower() not in own}
+        response = await self._pool(request.reach).request(
+            step.method,
+            self._judged(step.place.url, request.reach),
+            data=step.body or None,
+            headers={**headers, **step.headers, "Accept-Encoding": ENCODINGS},
+            timeout=timeout,
+            allow_redirects=False,
+            auto_decompress=False,
+        )
+        try:
+            return await _answer(response, request)
+        finally:
+            response.close()
+
+    def _judged(self, url: str, reach: Reach) -> yarl.URL:
+        """Read and judge an address; a name in it is judged when it is resolved. Raises `Denied`."""
+        import yarl
+
+        place = parse(url)
+        self.egress.check_name(place.host)
+        ip = place.address
+        if ip is not None:
+            self.egress.check_address(place.host, ip, reach)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        known = self._known[url, reach] = yarl.URL(place.url, encoded=True)
+        return known
+
+    def _pool(self, reach: Reach) -> aiohttp.ClientSession:
+        if reach not in self._pools:
             import aiohttp
 
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60)
-            self._session = aiohttp.ClientSession(
+            connector = aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=60, ttl_dns_cache=60, resolver=_resolver(self.egress, reach)
+            )
+            self._pools[reach] = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
                 trust_env=False,
             )
-        return self._session
+        return self._pools[reach]
+
+
+async def _answer(response: aiohttp.ClientResponse, request: Get) -> Answer:
+    """Read an answer, unpacked, up to its limit; what a redirect says is nobody's concern."""
+    headers = folded(response.headers.items())
+    if request.redirects and target(response.status, headers):
+        return Answer(response.status, headers)
+    inflate = Inflate(headers.get("content-encoding", ""))
+    body = bytearray()
+    packed = 0
+    async for piece in response.content.iter_any():
+        packed += len(piece)
+        body += inflate.feed(piece, request.max_bytes + 1 - len(body))
+        if max(len(body), packed) > request.max_bytes:
+            break
+    truncated = max(len(body), packed) > request.max_bytes
+    return Answer(response.status, headers, bytes(body[: request.max_bytes]), truncated)
+
+
+def _resolver(egress: Egress, reach: Reach) -> Any:
+    """Make aiohttp's resolver of the egress: what it dials is what was checked, and there is no other."""
+    from aiohttp.abc import AbstractResolver
+
+    class Checked(AbstractResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            place = parse(f"http://{host}:{port}")
+            return [_resolved(host, one, port) for one in await egress.resolve(place, reach)]
+
+        async def close(self) -> None:
+            return None
+
+    return Checked()
+
+
+def _resolved(host: str, address: str, port: int) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return {
+        "hostname": host,
+        "host": address,
+        "port": port,
+        "family": family,
+        "proto": 0,
+        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    }
 
 
 class _translated:  # noqa: N801 - reads as a statement
@@ -126,12 +270,18 @@ class _translated:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, asyncio.CancelledError | GeneratorExit | HttpError):
             return
+        if isinstance(error, Unresolved):
+            raise HttpUnreachable(str(error)) from error
+        if isinstance(error, Denied):
+            raise HttpDenied(str(error)) from error
         import aiohttp
 
         if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
             raise HttpTimeout("Nothing came in time.") from error
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
             raise HttpUnreachable(_words(error)) from error
+        if isinstance(error, CannotUnpack):
+            raise HttpCut(str(error)) from error
         if isinstance(error, aiohttp.ClientError | OSError):
             raise HttpCut(f"The connection ended ({type(error).__name__}).") from error
 
@@ -139,3 +289,10 @@ class _translated:  # noqa: N801 - reads as a statement
 def _words(error: BaseException) -> str:
     reason = getattr(error, "os_error", None) or error
     return str(getattr(reason, "strerror", "") or reason) or type(error).__name__
+
+
+def _host(url: str) -> str:
+    try:
+        return parse(url).host
+    except Denied:
+        return "It"

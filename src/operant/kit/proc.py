@@ -2,8 +2,8 @@
 
 A program gets a session of its own, no terminal and no standard input; what it says on both streams arrives in the
 order it was said. When it ends, runs out of time or is cancelled, everything that it started ends too: on Linux by a
-warden process (see `warden.py`) that also does this when we are killed; on other POSIX systems as far as its process
-group goes. Windows: the program itself only, and that is untried.
+warden process (see `warden.py`) or by a sandbox (`contained`), which also do this when we are killed; on other POSIX
+systems as far as its process group goes. Windows: the program itself only, and that is untried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, Protocol, cast
+
+from operant.kit.family import inside, signal_each, signal_group
 
 GRACE_S = 0.3
 _SETTLE_S = 0.5
@@ -129,6 +131,34 @@ class Finished:
     duration_s: float
 
 
+class Start(Protocol):
+    """What is started: `env` is its whole environment, `fds` are handles that it inherits under their numbers.
+
+    A `contained` program is a sandbox with a process namespace: its whole tree dies with it, and it with us.
+    """
+
+    @property
+    def argv(self) -> Sequence[str]: ...
+    @property
+    def cwd(self) -> str: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def contained(self) -> bool: ...
+    @property
+    def fds(self) -> Sequence[int]: ...
+
+
+class Plain(NamedTuple):
+    """A program without a sandbox."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    contained: bool = False
+    fds: Sequence[int] = ()
+
+
 async def run(
     argv: Sequence[str],
     *,
@@ -138,17 +168,24 @@ async def run(
     on_output: Callable[[str], None] | None = None,
     limits: Limits | None = None,
 ) -> Finished:
+    """Launch a program that has no sandbox; see `launch`."""
+    return await launch(Plain(argv, cwd, env), timeout_s=timeout_s, on_output=on_output, limits=limits)
+
+
+async def launch(
+    start: Start, *, timeout_s: float, on_output: Callable[[str], None] | None = None, limits: Limits | None = None
+) -> Finished:
     """Run a program to its end or its deadline; on return, and on cancellation, nothing of it is left.
 
-    `env` is its whole environment. `on_output` gets its words as they come, up to `live_bytes`. Raises `CannotStart`.
+    `on_output` gets its words as they come, up to `live_bytes`. Raises `CannotStart`.
     """
     loop = asyncio.get_running_loop()
     begun = loop.time()
     limits = limits or Limits()
     output = Captured(limits)
     try:
-        program = _Program(output, _Live(on_output, limits.live_bytes))
-        await _start(program, argv, cwd, env, limits)
+        program = _Program(output, _Live(on_output, limits.live_bytes), start.contained)
+        await _start(program, start, limits)
         try:
             done, _ = await asyncio.wait({program.exited}, timeout=timeout_s)
         finally:
@@ -160,8 +197,9 @@ async def run(
     return Finished(code, number, not done, output, loop.time() - begun)
 
 
-async def _start(program: _Program, argv: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits) -> None:
+async def _start(program: _Program, start: Start, limits: Limits) -> None:
     pipe = subprocess.PIPE
+    argv = list(start.argv)
     if program.warded:
         rlimits = ",".join(f"{which}:{value}" for which, value in limits.rlimits)
         argv = [sys.executable, "-I", "-S", _WARDEN, rlimits, *argv]
@@ -172,13 +210,14 @@ async def _start(program: _Program, argv: Sequence[str], cwd: str, env: Mapping[
             stdin=pipe if program.warded else subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe if program.warded else subprocess.STDOUT,
-            cwd=cwd,
-            env=dict(env),
+            cwd=start.cwd,
+            env=dict(start.env),
             start_new_session=True,
+            pass_fds=tuple(start.fds),
         )
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        raise CannotStart(f"{argv[0]} could not be started in {cwd}: {words}.") from error
+        raise CannotStart(f"{argv[0]} could not be started in {start.cwd}: {words}.") from error
 
 
 class _Live:
@@ -202,9 +241,10 @@ class _Live:
 class _Program(asyncio.SubprocessProtocol):
     """One running program; `exited` is settled when it, or its warden with all of its tree, has ended."""
 
-    def __init__(self, output: Captured, live: _Live) -> None:
+    def __init__(self, output: Captured, live: _Live, contained: bool) -> None:
         loop = asyncio.get_running_loop()
-        self.warded = sys.platform == "linux" and hasattr(os, "pidfd_open")
+        self.warded = not contained and sys.platform == "linux" and hasattr(os, "pidfd_open")
+        self._contained = contained
         self.exited: asyncio.Future[None] = loop.create_future()
         self._closed: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
@@ -250,8 +290,11 @@ class _Program(asyncio.SubprocessProtocol):
         if self.warded and control is not None:
             cast("asyncio.WriteTransport", control).write(b"T")
             cancelled = await _outlast(self.exited, GRACE_S + _SETTLE_S)
+        elif self._contained:  # the sandbox itself would end at once, and all in it with no time to tidy up
+            signal_each(inside(transport.get_pid()), signal.SIGTERM)
+            cancelled = await _outlast(self.exited, GRACE_S)
         else:
-            _signal_group(transport.get_pid(), signal.SIGTERM)
+            signal_group(transport.get_pid(), signal.SIGTERM)
             cancelled = await _outlast(self.exited, GRACE_S)
         if not self.exited.done():
             with contextlib.suppress(ProcessLookupError):
@@ -261,10 +304,12 @@ class _Program(asyncio.SubprocessProtocol):
     def _end_group(self, transport: asyncio.SubprocessTransport) -> None:
         """Kill the group where no warden did it, or where the warden did not live to do it."""
         words = self._report.split()
+        if self._contained:
+            return
         if not self.warded:
-            _signal_group(transport.get_pid(), signal.SIGKILL)
+            signal_group(transport.get_pid(), signal.SIGKILL)
         elif words[:1] == [b"started"] and len(words) == 2:
-            _signal_group(int(words[1]), signal.SIGKILL)
+            signal_group(int(words[1]), signal.SIGKILL)
 
     def outcome(self) -> tuple[int | None, int]:
         """Return exit code and signal. Raises `CannotStart`."""
@@ -291,13 +336,6 @@ async def _outlast(future: asyncio.Future[None], seconds: float) -> bool:
         except asyncio.CancelledError:
             cancelled = True
     return cancelled
-
-
-def _signal_group(pid: int, number: int) -> None:
-    if sys.platform == "win32":
-        return  # the transport kills the program itself
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
 
 
 def _without_spool(limits: Limits, kept: int) -> Limits:

@@ -6,6 +6,7 @@ An expression can take for ever and cannot be stopped from within, so it gets a 
 from __future__ import annotations
 
 import fnmatch
+import functools
 import json
 import re
 import sys
@@ -21,7 +22,10 @@ _LINE_CHARS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to look for and where; `skip` names directories that stay shut."""
+    """What to look for and where; `skip` names directories that stay shut.
+
+    `only` are the files below the directory `path` that are looked through, where somebody knows them; None: all.
+    """
 
     root: str
     roots: dict[str, str]
@@ -31,6 +35,7 @@ class Request:
     skip: list[str]
     most_matches: int
     largest_file: int
+    only: list[str] | None = None
 
 
 def seek(request: Request, out: TextIO) -> int:
@@ -64,7 +69,7 @@ def _write(lines: Iterator[str], most: int, out: TextIO) -> None:
 
 def _matches(files: Beneath, request: Request, expression: re.Pattern[str]) -> Iterator[str]:
     for prefix, found in _candidates(files, request):
-        if found.size > request.largest_file or not _fits(found.path, request.glob):
+        if found.size > request.largest_file or not fits(found.path, request.glob):
             continue
         try:
             with found.open() as file:
@@ -80,6 +85,9 @@ def _candidates(files: Beneath, request: Request) -> Iterator[tuple[str, Found]]
     name = files.name_of(request.path)
     if files.stat(request.path).kind == "directory":
         prefix = "" if name == "." else f"{name}/"
+        if request.only is not None:
+            yield from ((prefix, found) for found in _named(files, prefix, request.only))
+            return
         for found in files.walk(request.path, frozenset(request.skip)):
             yield prefix, found
         return
@@ -93,6 +101,17 @@ def _candidates(files: Beneath, request: Request) -> Iterator[tuple[str, Found]]
     yield "", Found(name, size, opened)
 
 
+def _named(files: Beneath, prefix: str, names: list[str]) -> Iterator[Found]:
+    """Yield files by name, in the order of a walk; what is gone or no file is left out."""
+    for name in sorted(names, key=lambda name: name.split("/")):
+        try:
+            entry = files.stat(prefix + name)
+        except FileError:
+            continue
+        if entry.kind == "file":
+            yield Found(name, entry.size, functools.partial(files.open_read, prefix + name))
+
+
 def _text_of(file: BinaryIO, limit: int) -> str:
     pieces: list[bytes] = []
     while limit > 0 and (piece := file.read(limit)):
@@ -103,7 +122,7 @@ def _text_of(file: BinaryIO, limit: int) -> str:
     return b"".join(pieces).decode("utf-8", "replace")
 
 
-def _fits(path: str, glob: str) -> bool:
+def fits(path: str, glob: str) -> bool:
     """Match a glob against a path: without a slash against its last part; `**/` also stands for nothing."""
     if not glob:
         return True

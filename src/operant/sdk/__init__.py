@@ -89,6 +89,7 @@ from operant.kernel.ports import (
     Clock,
     Decline,
     Erase,
+    Facts,
     Faults,
     Hand,
     Head,
@@ -104,6 +105,7 @@ from operant.kernel.ports import (
     Snapshot,
     Store,
     Tool,
+    Toolbox,
 )
 from operant.kernel.records import (
     BODIES,
@@ -119,6 +121,7 @@ from operant.kernel.records import (
     Damage,
     Delta,
     Effect,
+    Effort,
     Ending,
     Event,
     Hit,
@@ -216,7 +219,7 @@ from operant.kernel.syscalls import (
     Traced,
     UsageList,
 )
-from operant.sdk.extension import Extension, Host
+from operant.sdk.extension import Command, Extension, Host, Launch
 from operant.sdk.tool import FunctionTool, failed, tool
 
 __all__ = [
@@ -274,6 +277,7 @@ __all__ = [
     "CallContext",
     "Channel",
     "Clock",
+    "Command",
     "CompactInput",
     "CompactOutput",
     "Compaction",
@@ -293,6 +297,7 @@ __all__ = [
     "DispatchOutput",
     "Dispatched",
     "Effect",
+    "Effort",
     "Ending",
     "EnvInput",
     "EnvOutput",
@@ -302,6 +307,7 @@ __all__ = [
     "Event",
     "Exported",
     "Extension",
+    "Facts",
     "Faults",
     "Finding",
     "FunctionTool",
@@ -321,6 +327,7 @@ __all__ = [
     "KvGet",
     "KvList",
     "KvSet",
+    "Launch",
     "Limits",
     "Message",
     "MessageDelivered",
@@ -417,6 +424,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "ToolStarted",
+    "Toolbox",
     "Traced",
     "Trigger",
     "TurnEnded",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Literal, Protocol, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from operant.kernel.points import Point
-from operant.kernel.ports import Agents, Blobs, Channel, Clock, Ids, Model, Price, Store, Tool
+from operant.kernel.ports import Agents, Blobs, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
 from operant.kernel.records import Record
 from operant.kernel.syscalls import Syscall
+
+if TYPE_CHECKING:  # most commands of the command line never dial out
+    from operant.kit.http import Http
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -31,6 +35,34 @@ class Extension(Record):
     essential: bool = False
 
 
+class Command(Record):
+    """A program that a tool wants to run for an agent, before the sandbox has gone around it.
+
+    `cwd` is a directory that the caller has made sure of; `env` is what the program may have at most; `terminal` says
+    that it gets a terminal of its own. An `inert` one can only look: nothing is writable, there is no network.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    tool: str
+    terminal: bool = False
+    inert: bool = False
+
+
+class Launch(Record):
+    """Exactly what is executed; `contained`: its whole tree dies with the process that is started.
+
+    `fds` are open handles that it must inherit under their numbers: the sandbox is told through them.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    contained: bool = False
+    fds: tuple[int, ...] = ()
+
+
 class Host(Protocol):
     """What a running system offers to its extensions."""
 
@@ -40,6 +72,8 @@ class Host(Protocol):
     blobs: Blobs
     state: str
     """Directory for private files (0700)."""
+    http: Http
+    """The one client of the system, over the one egress (`http.egress`): everything that dials out goes through it."""
 
     @property
     def kept(self) -> Store:
@@ -65,6 +99,10 @@ class Host(Protocol):
 
     def tool(self, tool: Tool) -> None:
         """Register a tool; a name that is taken raises `Conflict`."""
+        ...
+
+    def toolbox(self, box: Toolbox) -> None:
+        """Register tools that come and go, or that only some agents have."""
         ...
 
     def model(self, model: Model) -> None:
@@ -97,4 +135,11 @@ class Host(Protocol):
 
     async def environment(self, session: str, agent: str, tool: str, base: dict[str, str]) -> dict[str, str]:
         """Return the environment for a process of a tool, after the `tool.env` hook."""
+        ...
+
+    def confined(self, call: CallContext, command: Command) -> AbstractAsyncContextManager[Launch]:
+        """Put the agent's sandbox around a command, after the `tool.env` hook; what it needs lasts with the context.
+
+        Raises `Unavailable` where the agent must have a sandbox and the machine has none: never runs without.
+        """
         ...

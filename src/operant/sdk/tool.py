@@ -21,7 +21,8 @@ from operant.kernel.ports import CallContext, Output
 from operant.kernel.records import Effect, Json, Text, ToolResult, ToolSpec
 
 Returned = str | ToolResult
-ToolFunction = Callable[..., Awaitable[Returned]]
+ToolFunction = Callable[..., Returned | Awaitable[Returned]]
+"""A plain function holds up everything else while it runs; only a tool in a process of its own should be one."""
 
 _FILLED_IN = frozenset({"call", "output"})
 
@@ -29,7 +30,16 @@ _FILLED_IN = frozenset({"call", "output"})
 class FunctionTool:
     """A tool that is a function."""
 
-    def __init__(self, function: ToolFunction, *, effect: Effect, timeout_s: float, name: str = "") -> None:
+    def __init__(
+        self,
+        function: ToolFunction,
+        *,
+        effect: Effect = "external",
+        timeout_s: float = 120.0,
+        name: str = "",
+        deferred: bool = False,
+        forwards: bool = False,
+    ) -> None:
         self._function = function
         self._arguments = _arguments_type(function)
         self._wants = _FILLED_IN & set(inspect.signature(function).parameters)
@@ -39,6 +49,8 @@ class FunctionTool:
             schema=_schema_of(self._arguments),
             effect=effect,
             timeout_s=timeout_s,
+            deferred=deferred,
+            forwards=forwards,
         )
 
     def check(self, arguments: Json) -> Json:
@@ -51,23 +63,32 @@ class FunctionTool:
     async def run(self, call: CallContext, arguments: Json, output: Output) -> ToolResult:
         """Call the function; words that it returns become an `ok` result."""
         filled: dict[str, Any] = {"call": call, "output": output}
-        returned = await self._function(**arguments, **{name: filled[name] for name in self._wants})
+        returned = self._function(**arguments, **{name: filled[name] for name in self._wants})
+        if inspect.isawaitable(returned):
+            returned = await returned
         if isinstance(returned, ToolResult):
             return returned
         return ToolResult(parts=(Text(text=returned),))
 
 
 def tool(
-    *, effect: Effect = "external", timeout_s: float = 120.0, name: str = ""
+    *,
+    effect: Effect = "external",
+    timeout_s: float = 120.0,
+    name: str = "",
+    deferred: bool = False,
+    forwards: bool = False,
 ) -> Callable[[ToolFunction], FunctionTool]:
     """Make a tool of the decorated function.
 
     `effect`: `read` changes nothing, `idempotent` may be run again with the same key, `external` (the default) is
-    never repeated by itself.
+    never repeated by itself. A `deferred` tool is found by searching, and reached through one that `forwards`.
     """
 
     def wrap(function: ToolFunction) -> FunctionTool:
-        return FunctionTool(function, effect=effect, timeout_s=timeout_s, name=name)
+        return FunctionTool(
+            function, effect=effect, timeout_s=timeout_s, name=name, deferred=deferred, forwards=forwards
+        )
 
     return wrap
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from operant.ext.providers.openai import Endpoint, OpenAIChat
+from operant.ext.providers.chat import OpenAIChat
+from operant.ext.providers.endpoint import Endpoint
+from operant.ext.providers.http_model import HttpModel
 from operant.kit.clock import SystemClock
 from operant.kit.http import Http
 from operant.kit.secret import Secret
@@ -33,11 +35,11 @@ LOOK = ToolSpec(name="look", description="Look.", schema={"type": "object", "pro
 
 
 @asynccontextmanager
-async def talking(*steps: dict[str, Any]) -> AsyncIterator[tuple[ScriptedServer, OpenAIChat]]:
+async def talking(*steps: dict[str, Any]) -> AsyncIterator[tuple[ScriptedServer, HttpModel]]:
     clock = SystemClock()
     async with scripted_server({"go": list(steps)}) as server, Http() as http:
         endpoint = Endpoint(name="test", base_url=server.url, key=Secret("sk-canary-123456", "TEST_KEY"))
-        yield server, OpenAIChat(endpoint, http, MemoryStore(clock), clock)
+        yield server, HttpModel(endpoint, OpenAIChat(endpoint, MemoryStore(clock)), http, clock)
 
 
 def asking(*messages: Message, text: str = "@go") -> ModelRequest:
@@ -49,7 +51,7 @@ def asking(*messages: Message, text: str = "@go") -> ModelRequest:
     )
 
 
-async def reply_of(model: OpenAIChat, request: ModelRequest | None = None) -> Reply:
+async def reply_of(model: HttpModel, request: ModelRequest | None = None) -> Reply:
     parts: list[StreamPart] = [part async for part in model.stream(request or asking())]
     assert isinstance(parts[-1], Reply)
     assert not any(isinstance(part, Reply) for part in parts[:-1])
@@ -58,7 +60,7 @@ async def reply_of(model: OpenAIChat, request: ModelRequest | None = None) -> Re
     return parts[-1]
 
 
-async def failure_of(model: OpenAIChat) -> ModelError:
+async def failure_of(model: HttpModel) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await reply_of(model)
     assert "sk-canary" not in caught.value.line()
@@ -136,7 +138,7 @@ async def test_nobody_there_is_unreachable() -> None:
     clock = SystemClock()
     async with Http() as http:
         endpoint = Endpoint(name="gone", base_url="http://127.0.0.1:9/v1")
-        error = await failure_of(OpenAIChat(endpoint, http, MemoryStore(clock), clock))
+        error = await failure_of(HttpModel(endpoint, OpenAIChat(endpoint, MemoryStore(clock)), http, clock))
     assert error.kind == "unreachable"
 
 
@@ -191,7 +193,8 @@ async def test_a_picture_goes_along_as_data() -> None:
     store = MemoryStore(clock)
     ref = await store.put_blob(b"\x89PNG", "image/png", "a.png")
     async with scripted_server() as server, Http() as http:
-        model = OpenAIChat(Endpoint(name="test", base_url=server.url), http, store, clock)
+        endpoint = Endpoint(name="test", base_url=server.url)
+        model = HttpModel(endpoint, OpenAIChat(endpoint, store), http, clock)
         message = Message(role="user", parts=(Text(text="What is this?"), ref))
         await reply_of(model, ModelRequest(model="one", system="", messages=(message,)))
         content = server.requests[0].body["messages"][1]["content"]

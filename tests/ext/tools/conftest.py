@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,24 @@ import pytest
 
 from operant.ext.tools.settings import ToolsSettings
 from operant.ext.tools.setup import setup
+from operant.kit.clock import SystemClock
+from operant.kit.ids import SystemIds
 from operant.sdk import (
     Agent,
     BlobRef,
     CallContext,
+    Command,
     Hit,
+    KvDelete,
     KvGet,
+    KvList,
     KvSet,
+    Launch,
     Limits,
+    MessageSend,
     NotFound,
+    Queued,
+    SessionAppend,
     SessionSearch,
     ToolAfterInput,
     ToolAfterOutput,
@@ -52,6 +62,12 @@ class FakeHost:
         self.values: dict[tuple[str, str], str] = {}
         self.hits: tuple[Hit, ...] = ()
         self.searched: list[SessionSearch] = []
+        self.sent: list[MessageSend] = []
+        self.clock = SystemClock()
+        self.ids = SystemIds(self.clock.now)
+        self.state = ""
+        self.noted: list[SessionAppend] = []
+        self.hooks: dict[str, Any] = {}
         self.more_environment: dict[str, str] = {}
         self.after: Any = None
         self.on_set: Callable[[str], object] = lambda key: None
@@ -60,8 +76,10 @@ class FakeHost:
         self.tools[tool.spec.name] = tool
 
     def hook(self, point: Any, handler: Any, **how: Any) -> None:
-        assert point.name == "tool.after"
-        self.after = handler
+        if point.name == "tool.after":
+            self.after = handler
+        else:
+            self.hooks[point.name] = handler
 
     async def call(self, call: Any) -> Any:
         match call:
@@ -70,6 +88,21 @@ class FakeHost:
             case KvSet(namespace=namespace, key=key, value=value):
                 self.on_set(key)
                 self.values[namespace, key] = value
+                return None
+            case KvList(namespace=namespace, prefix=prefix):
+                return {
+                    key: self.values[space, key]
+                    for space, key in self.values
+                    if space == namespace and key.startswith(prefix)
+                }
+            case KvDelete(namespace=namespace, key=key):
+                self.values.pop((namespace, key), None)
+                return None
+            case MessageSend():
+                self.sent.append(call)
+                return Queued(outbox_id=f"o{len(self.sent)}")
+            case SessionAppend():
+                self.noted.append(call)
                 return None
             case SessionSearch():
                 self.searched.append(call)
@@ -80,6 +113,12 @@ class FakeHost:
     async def environment(self, session: str, agent: str, tool: str, base: dict[str, str]) -> dict[str, str]:
         return {**base, **self.more_environment}
 
+    @asynccontextmanager
+    async def confined(self, call: CallContext, command: Command) -> AsyncGenerator[Launch]:
+        """Run commands as they are: the sandbox has tests of its own."""
+        env = await self.environment(call.session, call.agent.name, command.tool, dict(command.env))
+        yield Launch(argv=command.argv, cwd=command.cwd, env=env)
+
 
 class Bench:
     """Call tools of one agent in one workspace."""
@@ -89,10 +128,16 @@ class Bench:
         self.host = host
         self.agent = Agent(name="operant", workspace=str(workspace), limits=Limits(tool_output_chars=4000))
         self.live: list[str] = []
+        self.calls = 0
 
-    async def call(self, name: str, session: str = "s1", key: str = "k", repeated: bool = False, **arguments: Any):
+    async def call(
+        self, name: str, session: str = "s1", key: str = "", repeated: bool = False, turn: str = "t1", **arguments: Any
+    ):
+        """Call a tool; each call has a key of its own unless one is given."""
         tool = self.host.tools[name]
-        context = CallContext(call_id="c1", session=session, turn="t1", agent=self.agent, key=key, repeated=repeated)
+        self.calls += 1
+        key = key or f"k{self.calls}"
+        context = CallContext(call_id="c1", session=session, turn=turn, agent=self.agent, key=key, repeated=repeated)
         result = await tool.run(context, tool.check(arguments), self.live.append)
         changed = await self.host.after(
             ToolAfterInput(session=session, agent=self.agent, call_id="c1", name=name, arguments=arguments),
@@ -109,6 +154,7 @@ class Said:
         self.outcome = result.outcome
         self.text = text_of(result.parts)
         self.artifacts = result.artifacts
+        self.blobs = [part for part in result.parts if isinstance(part, BlobRef)]
 
     def __repr__(self) -> str:
         return f"{self.outcome}: {self.text[:300]}"
@@ -139,5 +185,6 @@ def secret(tmp_path: Path) -> Path:
 @pytest.fixture
 async def bench(workspace: Path, shared: Path) -> AsyncGenerator[Bench]:
     host = FakeHost()
+    host.state = str(workspace.parent)
     async with setup(host, ToolsSettings(shared=str(shared), search_timeout_s=2.0)):  # type: ignore[arg-type]
         yield Bench(workspace, host)

@@ -45,7 +45,7 @@ async def test_every_occurrence_is_changed_when_asked(bench: Bench, code: Path) 
     assert code.read_text() == "a = 9\nb = 2\na = 9\n"
 
 
-async def test_a_file_that_changed_since_it_was_read_is_a_conflict(bench: Bench, code: Path) -> None:
+async def test_d12_a_file_that_changed_since_it_was_read_is_a_conflict(bench: Bench, code: Path) -> None:
     await bench.call("read_file", path="code.py")
     code.write_text("by hand\nb = 2\n")
     said = await bench.call("edit_file", path="./code.py", old="b = 2", new="b = 3")
@@ -81,9 +81,9 @@ async def test_an_edit_that_had_not_happened_is_repeated(bench: Bench, code: Pat
     assert said.text.startswith("Edited code.py:\n@@")
 
 
-async def test_a_change_between_reading_and_writing_is_a_conflict(bench: Bench, code: Path) -> None:
+async def test_d12_a_change_between_reading_and_writing_is_a_conflict(bench: Bench, code: Path) -> None:
     """Somebody writes at the last moment: while the intention is being kept."""
-    bench.host.on_set = lambda key: key.startswith("edit:") and code.write_text("somebody else\n")
+    bench.host.on_set = lambda key: key.startswith("change:") and code.write_text("somebody else\n")
     said = await bench.call("edit_file", path="code.py", old="b = 2", new="b = 3")
     assert (said.outcome, "changed since" in said.text) == ("error", True)
     assert code.read_text() == "somebody else\n"

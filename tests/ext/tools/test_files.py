@@ -43,7 +43,9 @@ async def test_what_is_no_text_is_not_shown(bench: Bench, workspace: Path) -> No
 @pytest.mark.parametrize(
     "path", ["../../secret.txt", "/etc/passwd", "~/x", "link", "/proc/self/root/etc/passwd", "hard"]
 )
-async def test_no_tool_reaches_out_of_the_workspace(bench: Bench, workspace: Path, secret: Path, path: str) -> None:
+async def test_d1_d2_d4_no_tool_reaches_out_of_the_workspace(
+    bench: Bench, workspace: Path, secret: Path, path: str
+) -> None:
     """D1, D2, D4; a hard link may be read but not changed."""
     (workspace / "link").symlink_to(secret)
     os.link(secret, workspace / "hard")
@@ -77,7 +79,7 @@ async def test_no_tool_reaches_out_of_the_workspace(bench: Bench, workspace: Pat
         "GIT~1/hooks/x",
     ],
 )
-async def test_protected_files_are_not_written(bench: Bench, workspace: Path, path: str) -> None:
+async def test_d6_d7_protected_files_are_not_written(bench: Bench, workspace: Path, path: str) -> None:
     """D6, D7."""
     said = await bench.call("write_file", path=path, content="x")
     assert (said.outcome, "protected" in said.text) == ("error", True)
@@ -99,7 +101,7 @@ async def test_the_shared_directory_is_part_of_every_workspace(bench: Bench, sha
     assert (await bench.call("search_files", pattern="togeth", path="shared")).text == "shared/plan.md:1: together"
 
 
-async def test_a_whole_file_is_not_written_over_a_change_of_somebody_else(bench: Bench, workspace: Path) -> None:
+async def test_d12_a_whole_file_is_not_written_over_a_change_of_somebody_else(bench: Bench, workspace: Path) -> None:
     """D12."""
     note = workspace / "note"
     note.write_text("first")
@@ -121,7 +123,7 @@ async def test_a_write_that_is_repeated_after_a_crash_succeeds(bench: Bench, wor
     assert (await bench.call("write_file", path="note", content="new", repeated=True)).outcome == "ok"
 
 
-async def test_too_much_is_refused_in_words(workspace: Path) -> None:
+async def test_d9_too_much_is_refused_in_words(workspace: Path) -> None:
     """D9."""
     host = FakeHost()
     with (workspace / "sparse").open("wb") as sparse:
@@ -164,12 +166,13 @@ async def test_arguments_are_checked_by_their_schema(bench: Bench) -> None:
         await bench.call("read_file", path="x", mode="w")
 
 
-async def test_all_schemas_together_stay_small(bench: Bench) -> None:
-    """They are part of every request."""
+async def test_the_schemas_of_the_core_together_stay_small(bench: Bench) -> None:
+    """They are part of every request; what is deferred is not."""
     specs = [tool.spec for tool in bench.host.tools.values()]
-    told = [{"name": s.name, "description": s.description, "parameters": s.schema} for s in specs]
+    told = [{"name": s.name, "description": s.description, "parameters": s.schema} for s in specs if not s.deferred]
     assert len(msgspec.json.encode(told)) / 4 <= 1100
-    assert {spec.name: spec.effect for spec in specs} == {
+    effects = {spec.name: spec.effect for spec in specs if not spec.deferred}
+    assert effects == {
         "shell": "external",
         "read_file": "read",
         "write_file": "idempotent",
@@ -179,3 +182,17 @@ async def test_all_schemas_together_stay_small(bench: Bench) -> None:
         "read_output": "read",
         "search_history": "read",
     }
+    deferred = {spec.name: spec.effect for spec in specs if spec.deferred}
+    assert (
+        deferred.items()
+        >= {
+            "edit_files": "idempotent",
+            "apply_patch": "idempotent",
+            "edit_notebook": "idempotent",
+            "delete_file": "idempotent",
+            "move_file": "idempotent",
+            "undo_changes": "idempotent",
+            "extract_archive": "external",
+            "send_file": "external",
+        }.items()
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from operant.ext.tools.settings import ToolsSettings
+from operant.ext.tools.setup import setup
 from operant.sdk import BlobRef, Hit, Text, ToolAfterInput, ToolAfterOutput, ToolResult
-from tests.ext.tools.conftest import Bench
+from tests.ext.tools.conftest import Bench, FakeHost
 
 
 @pytest.fixture
@@ -128,3 +132,28 @@ async def test_history_is_searched_in_its_own_session(bench: Bench) -> None:
     assert [call.session for call in bench.host.searched] == ["s9"]
     bench.host.hits = ()
     assert (await bench.call("search_history", query="x")).text == "Nothing was found."
+
+
+@pytest.mark.skipif(not shutil.which("rg"), reason="needs ripgrep: apt install ripgrep")
+@pytest.mark.parametrize("pattern", [r"needle_\w+", "^needle", "nee(dle)?_x", "none such"])
+async def test_ripgrep_changes_nothing_but_the_time(
+    workspace: Path, secret: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    for name in ("b/x.py", "a.py", "b.py", ".hidden/y", "node_modules/z.py", "b/.gitignore", "odd\udcfe"):
+        path = workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"\xff\xfe one\nneedle_x\xc3 = 1\n")
+    (workspace / "binary").write_bytes(b"needle_x\0")
+    (workspace / "link").symlink_to(secret.parent)
+    (workspace / "b/.gitignore").write_text("*.py\nneedle_x\n")
+    (secret.parent / "needle.py").write_text("needle_x")
+    said: list[str] = []
+    for path in (os.environ["PATH"], "/nowhere"):
+        monkeypatch.setenv("PATH", path)
+        host = FakeHost()
+        async with setup(host, ToolsSettings()):  # type: ignore[arg-type]
+            bench = Bench(workspace, host)
+            said += [(await bench.call("search_files", pattern=pattern, path=at)).text for at in (".", "b", "a.py")]
+    assert said[:3] == said[3:]
+    assert ("/y:2: " in said[0]) == (pattern != "none such")
+    assert not any(hidden in said[0] for hidden in ("node_modules", "link", "binary"))

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from operant.ext.guard.approval import decide, main_argument
+from operant.ext.guard.envelope import enveloped, from_outside
 from operant.ext.guard.environment import without_secrets
 from operant.ext.guard.question import question_about
 from operant.ext.guard.redaction import MARK, Redactor
@@ -24,17 +25,21 @@ from operant.sdk import (
     EnvInput,
     EnvOutput,
     Host,
+    Ids,
     Json,
     MessageOutput,
     Part,
     Record,
     Reject,
     Text,
+    ToolAfterInput,
     ToolAfterOutput,
     ToolInput,
     ToolOutput,
 )
 
+SEAL_LAST = -1000
+"""After what shortens: an envelope is whole, or it is none."""
 _WORDLESS = frozenset({"turn.started", "context.opened", "message.delivered"})
 """Events in which nobody can have written anything."""
 
@@ -48,9 +53,10 @@ class GuardSettings(Record):
 @asynccontextmanager
 async def setup(host: Host, settings: GuardSettings) -> AsyncGenerator[None]:
     """Stand guard while the context is open."""
-    guard = Guard(settings.redact)
+    guard = Guard(settings.redact, host.ids)
     host.hook(TOOL_BEFORE, guard.tool, phase="validate", fail="closed")
     host.hook(TOOL_AFTER, guard.result, priority=-100, fail="closed")
+    host.hook(TOOL_AFTER, guard.seal, priority=SEAL_LAST, fail="closed")
     host.hook(TOOL_ENV, guard.environment, priority=-100, fail="closed")
     host.hook(APPEND_BEFORE, guard.append, priority=-100, fail="closed")
     host.hook(MESSAGE_BEFORE, guard.message, priority=-100, fail="closed")
@@ -60,7 +66,8 @@ async def setup(host: Host, settings: GuardSettings) -> AsyncGenerator[None]:
 class Guard:
     """The handlers; they keep nothing between calls."""
 
-    def __init__(self, secrets: tuple[str, ...]) -> None:
+    def __init__(self, secrets: tuple[str, ...], ids: Ids) -> None:
+        self._ids = ids
         self._log = Redactor(secrets)
         self._out = Redactor(secrets, encoded=True)
 
@@ -84,6 +91,16 @@ class Guard:
         parts = self._clean(output.result.parts)
         if parts is output.result.parts:
             return None
+        return ToolAfterOutput(result=msgspec.structs.replace(output.result, parts=parts))
+
+    async def seal(self, input: ToolAfterInput, output: ToolAfterOutput) -> ToolAfterOutput | None:
+        """Put what somebody else wrote into an envelope."""
+        if not from_outside(output.result):
+            return None
+        parts = tuple(
+            Text(text=enveloped(part.text, input.name, self._ids.new()[-12:])) if isinstance(part, Text) else part
+            for part in output.result.parts
+        )
         return ToolAfterOutput(result=msgspec.structs.replace(output.result, parts=parts))
 
     async def environment(self, input: EnvInput, output: EnvOutput) -> EnvOutput | None:

@@ -28,12 +28,17 @@ class Chain:
         now = self._host.clock.monotonic()
         cool = [model for model in wanted if self._cool_until.get(model, 0.0) > now]
         chain = tuple(model for model in wanted if model not in cool) + tuple(cool)
-        return ModelOutput(chain=chain, parameters=Parameters(max_output_tokens=input.agent.max_output_tokens))
+        return ModelOutput(
+            chain=chain,
+            parameters=Parameters(max_output_tokens=input.agent.max_output_tokens, effort=input.agent.effort),
+        )
 
     async def decide(self, input: ErrorInput) -> ErrorOutput:
         """Say what to try after a failure."""
         if input.kind == "context_overflow" and not input.compacted:
             return ErrorOutput(then="compact")
+        if input.kind == "unsupported" and input.retry_after is not None:
+            return ErrorOutput(then="retry")  # the provider has learned what to leave out
         limit = EMPTY_ATTEMPTS if input.kind == "empty" else ATTEMPTS
         wait = self._wait(input)
         if input.retriable and input.attempt < limit and wait <= PATIENCE_S:

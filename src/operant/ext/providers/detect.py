@@ -10,6 +10,7 @@ import msgspec
 
 from operant.ext.providers.known import KNOWN, Known
 from operant.ext.providers.offline import MODEL
+from operant.kit.egress import Denied, Egress, Place, Reach, parse
 from operant.sdk import Record
 
 PROBE_S = 0.3
@@ -25,13 +26,13 @@ class Found(Record):
     local: tuple[Known, ...] = ()
 
 
-async def detect(variable: Callable[[str], str | None], known: Sequence[Known] = KNOWN) -> Found:
+async def detect(variable: Callable[[str], str | None], egress: Egress, known: Sequence[Known] = KNOWN) -> Found:
     """Look for keys first, then for servers on this machine."""
     keyed = [one for one in known if one.key and one.model and variable(one.key)]
     if keyed:
         chain = tuple(f"{one.name}/{one.model}" for one in keyed)
         return Found(chain=chain, sentence=f"Using {chain[0]}, because {keyed[0].key} is set.")
-    servers = await _local([one for one in known if not one.key])
+    servers = await _local(egress, [one for one in known if not one.key])
     if servers:
         chain = tuple(f"{one.name}/{one.model}" for one in servers)
         where = servers[0].base_url.removesuffix("/v1")
@@ -40,19 +41,19 @@ async def detect(variable: Callable[[str], str | None], known: Sequence[Known] =
     return Found(chain=(MODEL,), sentence=sentence)
 
 
-async def _local(known: Sequence[Known]) -> tuple[Known, ...]:
-    found = await asyncio.gather(*(_probe(one) for one in known))
+async def _local(egress: Egress, known: Sequence[Known]) -> tuple[Known, ...]:
+    found = await asyncio.gather(*(_probe(egress, one) for one in known))
     return tuple(one for one in found if one is not None)
 
 
-async def _probe(known: Known) -> Known | None:
+async def _probe(egress: Egress, known: Known) -> Known | None:
     """Ask a server which models it has; None when it does not answer as a model server does."""
-    host, _, port = known.base_url.removeprefix("http://").partition("/")[0].partition(":")
     try:
         async with asyncio.timeout(PROBE_S):
-            answer = await _get(host, int(port), "/v1/models")
+            answer = await _get(egress, parse(known.base_url, ("http",)), "/v1/models")
         models = msgspec.json.decode(answer, type=_Listing).data
     except (
+        Denied,
         OSError,
         TimeoutError,
         asyncio.IncompleteReadError,
@@ -73,11 +74,11 @@ class _Listing(msgspec.Struct):
     data: list[_Listed]
 
 
-async def _get(host: str, port: int, path: str) -> bytes:
+async def _get(egress: Egress, place: Place, path: str) -> bytes:
     """Make one small request without the HTTP client, whose import would take longer than this."""
-    reader, writer = await asyncio.open_connection(host, port)
+    reader, writer = await egress.open(place, Reach.NAMED)
     try:
-        writer.write(f"GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.0\r\nHost: {place.host}\r\nAccept: application/json\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(head)
         body = await reader.readexactly(min(int(length[1]), _MOST)) if length else await reader.read(_MOST)

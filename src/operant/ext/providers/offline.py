@@ -12,7 +12,20 @@ from typing import Any
 
 import msgspec
 
-from operant.sdk import Message, ModelRequest, Part, Price, Reply, StreamPart, Text, TextDelta, ToolCall, Usage, text_of
+from operant.sdk import (
+    Facts,
+    Message,
+    ModelRequest,
+    Part,
+    Price,
+    Reply,
+    StreamPart,
+    Text,
+    TextDelta,
+    ToolCall,
+    Usage,
+    text_of,
+)
 
 NAME = "offline"
 MODEL = "offline/commands"
@@ -53,6 +66,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r"fetch (?P<a>\S+)", "web_fetch", lambda m: {"url": m["a"]}),
     _rule(r"remember(?: that)? (?P<a>.+)", "save_memory", lambda m: {"content": m["a"]}),
 )
+_FORWARDING = "use_tool"
 _TOOL = re.compile(r"!tool (?P<name>[\w-]+) ?(?P<arguments>.*)", re.DOTALL)
 _JOINED = re.compile(r"\n+|\s+then\s+", re.IGNORECASE)
 _AMBIENT = re.compile(r"\A\[[^\]\n]*\]\n")
@@ -63,13 +77,9 @@ class Offline:
 
     name = NAME
 
-    def window(self, model: str) -> int:
-        """Return a window that leaves room."""
-        return 128_000
-
-    def price(self, model: str) -> Price | None:
-        """Cost nothing."""
-        return Price(input=0.0, output=0.0)
+    def facts(self, model: str) -> Facts:
+        """Cost nothing, see nothing."""
+        return Facts(price=Price(input=0.0, output=0.0), images=False)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield the answer word by word, then the reply."""
@@ -93,13 +103,20 @@ def _answer(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
     step = sum(message.role == "assistant" for message in since)
     if step < len(commands):
         name, arguments = _parsed(commands[step])
-        if name and name in {tool.name for tool in request.tools}:
-            call = ToolCall(id=f"call_{len(request.messages)}", name=name, arguments=arguments)
-            return "", (call,)
-        if name:
-            return f"`{commands[step]}` needs the tool `{name}`, which is not installed here.", ()
-        return (_HELP if not done else _unknown(commands[step])), ()
+        if not name:
+            return (_HELP if not done else _unknown(commands[step])), ()
+        call = _call(request, name, arguments)
+        missing = f"`{commands[step]}` needs the tool `{name}`, which is not installed here."
+        return ("", (call,)) if call else (missing, ())
     return (_summary(done) if done else _HELP), ()
+
+
+def _call(request: ModelRequest, name: str, arguments: str) -> ToolCall | None:
+    """Make a call, through the tool that forwards where we are not told about the one that is meant."""
+    there = {tool.name for tool in request.tools}
+    if name not in there and _FORWARDING in there:
+        name, arguments = _FORWARDING, f'{{"name":{msgspec.json.encode(name).decode()},"arguments":{arguments}}}'
+    return ToolCall(id=f"call_{len(request.messages)}", name=name, arguments=arguments) if name in there else None
 
 
 def _parsed(command: str) -> tuple[str, str]:

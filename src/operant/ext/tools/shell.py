@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 from operant.ext.tools.output import paging
 from operant.ext.tools.settings import ToolsSettings
 from operant.ext.tools.workspace import Workspaces, in_thread
 from operant.kit import proc
+from operant.kit.background import CONTROLLING
 from operant.kit.beneath import FileError
 from operant.kit.text import join_ends, plain
-from operant.sdk import CallContext, FunctionTool, Host, Outcome, Output, Record, Text, ToolResult, failed, tool
+from operant.sdk import (
+    CallContext,
+    Command,
+    FunctionTool,
+    Host,
+    Launch,
+    Outcome,
+    Output,
+    Text,
+    ToolResult,
+    Unavailable,
+    failed,
+    tool,
+)
 
 LONGEST_S = 3600.0
 # How long the kernel lets the tool itself take: the deadline of the longest command, and the end of its tree.
@@ -24,14 +39,6 @@ _PASSED = frozenset(
 )
 _SET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
 _DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
-
-
-class Launch(Record):
-    """Exactly what is executed for a command: the place where a sandbox goes around it."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    env: dict[str, str]
 
 
 class Shell:
@@ -54,26 +61,31 @@ class Shell:
         room = call.agent.limits.tool_output_chars
         limits = proc.Limits(memory_bytes=max(room * 4, 4096), spool_bytes=self._settings.max_spool_bytes)
         try:
-            with self._workspaces.open(call.agent) as files, files.open_dir(cwd or ".") as directory:
-                launch = await self._prepared(call, command, _path_of(directory, files.path_of(cwd or ".")))
-                finished = await proc.run(
-                    launch.argv,
-                    cwd=launch.cwd,
-                    env=launch.env,
-                    timeout_s=timeout_s,
-                    on_output=lambda text: output(plain(text)),
-                    limits=limits,
+            async with self.launched(call, command, cwd) as launch:
+                finished = await proc.launch(
+                    launch, timeout_s=timeout_s, on_output=lambda text: output(plain(text)), limits=limits
                 )
         except (FileError, proc.CannotStart) as error:
             return failed(str(error))
+        except Unavailable as error:
+            return failed(error.line())
         try:
             return await self._told(finished, timeout_s, room)
         finally:
             finished.output.close()
 
-    async def _prepared(self, call: CallContext, command: str, cwd: str) -> Launch:
-        env = await self._host.environment(call.session, call.agent.name, "shell", dict(self._base))
-        return Launch(argv=(self._program, "-c", command), cwd=cwd, env=env)
+    @asynccontextmanager
+    async def launched(
+        self, call: CallContext, command: str, cwd: str, terminal: bool = False
+    ) -> AsyncGenerator[Launch]:
+        """Make a command ready to be started while the context is open. Raises `FileError` or `Unavailable`."""
+        argv = (*(CONTROLLING if terminal else ()), self._program, "-c", command)
+        env = {**self._base, **({"TERM": "xterm-256color"} if terminal else {})}
+        with self._workspaces.open(call.agent) as files, files.open_dir(cwd or ".") as directory:
+            where = _path_of(directory, files.path_of(cwd or "."))
+            program = Command(argv=argv, cwd=where, env=env, tool="shell", terminal=terminal)
+            async with self._host.confined(call, program) as launch:
+                yield launch
 
     async def _told(self, finished: proc.Finished, timeout_s: float, room: int) -> ToolResult:
         """Make the result; an output too long for memory goes to a blob here, as the rest of us sees only its ends."""
@@ -91,11 +103,8 @@ class Shell:
         )
 
 
-def shell_tools(
-    host: Host, settings: ToolsSettings, workspaces: Workspaces, environment: Mapping[str, str]
-) -> tuple[FunctionTool, ...]:
+def shell_tools(runner: Shell) -> tuple[FunctionTool, ...]:
     """Make the tool `shell`."""
-    runner = Shell(host, settings, workspaces, environment)
 
     @tool(effect="external", timeout_s=_TOOL_TIMEOUT_S)
     async def shell(
@@ -105,7 +114,7 @@ def shell_tools(
         timeout_s: Annotated[float, "at most 3600"] = 120.0,
         cwd: Annotated[str, "relative to the workspace"] = "",
     ) -> ToolResult:
-        """Run a shell command in the workspace. No input, no terminal; background processes end with it."""
+        """Run a shell command in the workspace. No input, no terminal; all that it starts ends with it."""
         return await runner.run(call, command, timeout_s, cwd, output)
 
     return (shell,)

@@ -18,12 +18,12 @@ class Workspaces:
     """Open the workspace of an agent."""
 
     def __init__(self, settings: ToolsSettings) -> None:
-        self._protected = (*PROTECTED, *settings.protected)
+        self.protected = (*PROTECTED, *settings.protected)
         self._shared = settings.shared
 
     def open(self, agent: Agent) -> Beneath:
         """Return the agent's files; close them after use. Raises `FileError`."""
-        return Beneath(self.root(agent), roots=self.roots, protected=self._protected)
+        return Beneath(self.root(agent), roots=self.roots, protected=self.protected)
 
     def root(self, agent: Agent) -> str:
         """Return the directory of an agent's workspace. Raises `FileError` when it has none."""

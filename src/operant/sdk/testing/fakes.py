@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from operant.kernel.errors import ModelError, NotFound, OperantError
-from operant.kernel.ports import Price, Receipt
+from operant.kernel.ports import Facts, Price, Receipt
 from operant.kernel.records import (
     Address,
     Agent,
@@ -80,13 +80,9 @@ class ScriptedModel:
         """Say these from now on."""
         self._steps = list(steps)
 
-    def window(self, model: str) -> int:
-        """Return a small window, so that tests need not write books."""
-        return 100_000
-
-    def price(self, model: str) -> Price | None:
-        """Cost one dollar a million tokens in, two out."""
-        return Price(input=1.0, output=2.0)
+    def facts(self, model: str) -> Facts:
+        """Have a small window, so that tests need not write books; cost one dollar a million tokens in, two out."""
+        return Facts(window=100_000, price=Price(input=1.0, output=2.0))
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield the next step."""

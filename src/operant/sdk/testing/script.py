@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -25,12 +25,15 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
 class Step(msgspec.Struct, forbid_unknown_fields=True):
     """One reply, and what goes wrong with it; `times` limits the faults to the first so many requests.
 
-    `cut_after` and `stall_after` count the events of a stream; a reply in one piece breaks in its middle.
+    `cut_after`, `stall_after` and `error_event` count a stream's events; a reply in one piece breaks in its middle.
+    `finish` and `usage` are in the words of the chat protocol, which the other protocols translate, or in their own.
     """
 
     text: str = ""
     chunks: int = 1
     reasoning: str = ""
+    redacted: bool = False
+    """The reasoning is only given encrypted, where a protocol has such a thing."""
     calls: list[Call] = []
     finish: str | None = None
     usage: dict[str, Any] | None = None
@@ -46,6 +49,12 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     hang: bool = False
     duplicate_chunk: bool = False
     no_done: bool = False
+    error_event: int | None = None
+    """An error in the stream after so many events; a reply in one piece is an error instead."""
+    refusal: bool = False
+    """The model declines, in the words of `text`."""
+    blocked: bool = False
+    """A content filter lets nothing through."""
     crlf: bool = False
     split_utf8: bool = False
     times: int | None = None
@@ -56,10 +65,19 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
             text=self.text,
             chunks=self.chunks,
             reasoning=self.reasoning,
+            redacted=self.redacted,
             calls=self.calls,
             finish=self.finish,
             usage=self.usage,
         )
+
+
+class Made(NamedTuple):
+    """A call as a reply has it; `arguments` may be no JSON."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 class Chosen(msgspec.Struct):
@@ -70,6 +88,21 @@ class Chosen(msgspec.Struct):
     words: list[str]
     depth: int
 
+    @property
+    def id(self) -> str:
+        """Return what tells this reply from the others of a conversation."""
+        return hashlib.sha256(f"{self.key}/{self.depth}".encode()).hexdigest()[:12]
+
+    @property
+    def text(self) -> str:
+        """Return what is said, with its places filled."""
+        return filled(self.step.text, self.words)
+
+    @property
+    def thoughts(self) -> str:
+        """Return what is thought, with its places filled."""
+        return filled(self.step.reasoning, self.words)
+
 
 def read(steps: Any) -> list[Step]:
     """Make a script of plain data. Raises `msgspec.ValidationError`."""
@@ -79,7 +112,8 @@ def read(steps: Any) -> list[Step]:
 def choose(messages: Sequence[Mapping[str, Any]], scripts: Mapping[str, Sequence[Step]]) -> Chosen:
     """Find the step: the script named where the user last began to speak, at the number of replies since then.
 
-    A conversation that goes on after the last step gets that step again.
+    A message has a `role` (`user`, `assistant`, `tool` for what only brings results, or another) and a `content`:
+    words, or parts of which some have a `text`. A conversation that goes on after the last step gets that step again.
     """
     start = _beginning(messages)
     said = _text(messages[start]) if messages else ""
@@ -108,15 +142,23 @@ def filled(text: str, words: Sequence[str]) -> str:
     return _PLACE.sub(word, text)
 
 
-def calls_of(chosen: Chosen) -> list[tuple[str, str, str]]:
-    """Return id, name and arguments of each call."""
-    made: list[tuple[str, str, str]] = []
+def calls_of(chosen: Chosen, prefix: str = "call") -> list[Made]:
+    """Return id, name and arguments of each call; `prefix` is how a protocol's ids begin."""
+    made: list[Made] = []
     for at, call in enumerate(chosen.step.calls):
         raw = call.raw_args
         arguments = raw if raw is not None else _encoded(call.arguments or {}, chosen.words)
         digest = hashlib.sha256(f"{chosen.key}/{chosen.depth}/{at}".encode()).hexdigest()[:12]
-        made.append((call.id if call.id is not None else f"call_{digest}", call.name, arguments))
+        made.append(Made(call.id if call.id is not None else f"{prefix}_{digest}", call.name, arguments))
     return made
+
+
+def pieces_of(text: str, count: int) -> list[str]:
+    """Cut a text into at most so many pieces; none where there is no text."""
+    if not text:
+        return []
+    size = max(1, -(-len(text) // max(1, count)))
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def _encoded(arguments: Mapping[str, Any], words: Sequence[str]) -> str:
@@ -138,4 +180,4 @@ def _text(message: Mapping[str, Any]) -> str:
     content = message.get("content") or ""
     if isinstance(content, str):
         return content
-    return "".join(str(part.get("text", "")) for part in content)
+    return "".join(str(part.get("text") or "") for part in content)

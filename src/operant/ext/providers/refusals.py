@@ -1,0 +1,104 @@
+"""What a status other than 200 means, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from operant.ext.providers.endpoint import Endpoint
+from operant.kit.http import HttpResponse
+from operant.sdk import Clock, ModelError, ModelErrorKind
+
+_STATUS: dict[int, ModelErrorKind] = {
+    401: "auth",
+    403: "auth",
+    404: "not_found",
+    408: "timeout",
+    413: "context_overflow",
+    429: "rate_limited",
+    503: "overloaded",
+    529: "overloaded",
+}
+_TOO_LONG = (
+    "context_length",
+    "context length",
+    "context window",
+    "too long",
+    "maximum context",
+    "too many tokens",
+    "exceeds the maximum number of tokens",
+)
+_CANNOT = ("does not support", "not supported", "unsupported", "no endpoints found that support", "not enabled for")
+_WHAT = ("image", "vision", "multimodal", "tool", "function call")
+
+
+async def refusal(response: HttpResponse, endpoint: Endpoint, clock: Clock) -> ModelError:
+    """Say what a refusal means; the key is never in the sentence."""
+    said = said_in(await response.text())
+    kind = kind_of(response.status, said)
+    hint = ""
+    if kind == "auth":
+        hint = f"Check the key: {endpoint.key.name or f'providers.{endpoint.name}.api_key'}."
+    secret = endpoint.key.reveal()
+    said = said.replace(secret, "***") if secret else said
+    sentence = f"{endpoint.name} refused ({response.status}){': ' + said if said else '.'}"
+    return ModelError(kind, sentence, hint, retry_after=retry_after(response.headers, clock.now()))
+
+
+def kind_of(status: int, said: str) -> ModelErrorKind:
+    """Name the kind of a refusal."""
+    kind = _STATUS.get(status, "server" if status >= 500 else "bad_request")
+    folded = said.casefold()
+    if kind == "bad_request" and any(words in folded for words in _TOO_LONG):
+        return "context_overflow"
+    if kind in ("bad_request", "not_found") and lacking(said):
+        return "unsupported"
+    return kind
+
+
+def lacking(said: str) -> str:
+    """Return what a model cannot take by a server's words: `images`, `tools`, or nothing."""
+    folded = said.casefold()
+    if not any(words in folded for words in _CANNOT):
+        return ""
+    what = next((word for word in _WHAT if word in folded), "")
+    return {"": "", "tool": "tools", "function call": "tools"}.get(what, "images")
+
+
+def said_in(body: str) -> str:
+    """Find the sentence in an error body; Google wraps it in a list."""
+    for shape in (_Nested, _Flat, list[_Nested]):
+        try:
+            found = msgspec.json.decode(body, type=shape)
+        except msgspec.MsgspecError:
+            continue
+        if isinstance(found, list):
+            found = found[0] if found else _Flat(None)
+        said = found.error if isinstance(found, _Nested) else found
+        return (said.message or "")[:300]
+    return body.strip().splitlines()[0][:200] if body.strip() else ""
+
+
+class _Flat(msgspec.Struct):
+    message: str | None
+
+
+class _Nested(msgspec.Struct):
+    error: _Flat
+
+
+def retry_after(headers: Mapping[str, str], now: int) -> float | None:
+    """Read how long to wait, in seconds: milliseconds, seconds or a date. `now` is in microseconds."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after", "")
+        if not value:
+            return None
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now / 1_000_000)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""The protocols that the scripted server speaks, one module each, behind one shape."""
