@@ -147,6 +147,34 @@ def tables() -> str:
     return "```sql\n" + re.sub(r"(?m)^    ", "", "".join(MIGRATIONS)).strip() + "\n```\n"
 
 
+def tools() -> str:
+    """Return every tool that comes with Operant: those that a model is told about, then those that it finds."""
+    import asyncio
+    import tempfile
+
+    from operant.app.build import Options, running
+    from operant.app.home import Home
+    from operant.kernel.records import OWNER, ToolSpec
+    from operant.kernel.syscalls import ToolList
+
+    async def offered() -> tuple[ToolSpec, ...]:
+        with tempfile.TemporaryDirectory() as folder:
+            async with running(Home(Path(folder) / "home"), Options(env={}, overrides={}, work=False)) as made:
+                return await made.kernel.call(OWNER, ToolList())
+
+    rows = [
+        (
+            f"`{spec.name}`",
+            "on need" if spec.deferred else "always",
+            spec.effect,
+            ", ".join(f"`{name}`" for name in spec.schema.get("properties") or ()),
+            " ".join(spec.description.split()),
+        )
+        for spec in sorted(asyncio.run(offered()), key=lambda spec: (spec.deferred, spec.name))
+    ]
+    return table(("tool", "told", "effect", "parameters", "does"), rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "configuration": configuration,
@@ -155,6 +183,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "hooks": hooks,
     "syscalls": syscalls,
     "tables": tables,
+    "tools": tools,
 }
 
 

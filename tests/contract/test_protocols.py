@@ -222,12 +222,13 @@ async def test_a_picture_is_seen(protocol: str, place: str) -> None:
 
 async def test_a_model_that_sees_nothing_is_told_which_picture_there_is(protocol: str) -> None:
     refuses = '{"error": {"message": "This model does not support image input."}}'
-    async with talking(protocol, {"status": 400, "body": refuses, "times": 1, "text": "ok"}) as talk:
+    async with talking(protocol, {"status": 400, "body": refuses}) as talk:
         picture = await talk.store.put_blob(PNG, "image/png", "a.png")
         request = asking(user("@go", picture))
         with pytest.raises(ModelError) as caught:
             await reply_of(talk.model, request)
         assert (caught.value.kind, caught.value.retry_after) == ("unsupported", 0.0)
+        talk.server.script("go", [{"text": "ok"}])
         assert text_of((await reply_of(talk.model, request)).parts) == "ok"
         assert "a.png" in str(talk.server.requests[-1].body)
         assert "iVBORw0KGgo" not in str(talk.server.requests[-1].body)
@@ -324,7 +325,8 @@ async def test_a_refusal_is_shown(protocol: str) -> None:
         except ModelError as error:
             assert error.kind == "content_filter"
         else:
-            assert (text_of(reply.parts), reply.finish) == ("I will not.", "refusal")
+            assert text_of(reply.parts) == "I will not."
+            assert reply.finish in ("refusal", "content_filter")
 
 
 async def test_how_long_to_wait_is_read_in_seconds_and_dates(protocol: str) -> None:
@@ -364,7 +366,11 @@ async def test_missing_and_doubled_ids_are_made_good(protocol: str) -> None:
 async def test_a_call_cut_off_by_the_output_limit_is_not_run(protocol: str) -> None:
     step = {"text": "So", "calls": [{"name": "look", "raw_args": "{"}], "finish": "length"}
     async with talking(protocol, step) as talk:
-        reply = await reply_of(talk.model)
+        try:
+            reply = await reply_of(talk.model)
+        except ModelError as error:  # where the server itself finds that the call is none
+            assert (protocol, error.kind, error.retriable) == ("gemini", "malformed", True)
+            return
     assert reply.finish == "length"
     assert text_of(reply.parts) == "So"
     assert calls_of(reply) == []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,8 @@ import pytest
 
 from operant.app.build import System
 from operant.app.means import find_means
-from operant.kernel.records import Event, ToolEnded, ToolStarted, text_of
+from operant.kernel.records import OWNER, Event, ToolEnded, ToolStarted, text_of
+from operant.kernel.syscalls import ApprovalAnswer, ApprovalList
 from operant.sdk.testing.server import ScriptedServer, scripted_server
 from tests.journey.house import ended, say, system
 
@@ -53,6 +54,21 @@ class Attacker:
         events = await ended(self.made, session=session)
         return _paired(events)
 
+    async def run_allowed(self, *commands: str) -> tuple[list[Ran], list[str]]:
+        """Return how commands ended that ask first, all answered with yes for the session, and what was asked."""
+        asked: dict[str, str] = {}
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(self.run(*commands))
+            async with asyncio.timeout(20):
+                while not running.done():
+                    for one in await self.made.kernel.call(OWNER, ApprovalList()):
+                        if one.approval_id not in asked:
+                            yes = ApprovalAnswer(approval_id=one.approval_id, answer="allow", scope="session")
+                            await self.made.kernel.call(OWNER, yes)
+                        asked[one.approval_id] = one.arguments["command"]
+                    await asyncio.sleep(0)
+        return running.result(), list(asked.values())
+
     async def says(self, *commands: str, timeout_s: float = 20.0) -> list[str]:
         """Return what each command said."""
         return [one.text for one in await self.run(*commands, timeout_s=timeout_s)]
@@ -69,7 +85,10 @@ class Attacker:
 @asynccontextmanager
 async def attacker(home: Path, more: dict[str, object] | None = None) -> AsyncIterator[Attacker]:
     """Start a system in which the shell asks nobody."""
-    config: dict[str, object] = {"agents": {"operant": {"approval": {"shell": "allow"}, "max_steps": 60}}, **(more or {})}
+    config: dict[str, object] = {
+        "agents": {"operant": {"approval": {"shell": "allow"}, "max_steps": 60}},
+        **(more or {}),
+    }
     async with scripted_server({}) as server, system(home, server, config) as made:
         yield Attacker(made, server)
 
@@ -83,14 +102,18 @@ def _paired(events: list[Event]) -> list[Ran]:
     ]
 
 
+async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for something of this machine that tells nobody."""
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
 def alive(marker: str) -> list[int]:
     """Return the processes of this machine that have a word in their command line."""
     found: list[int] = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                if marker.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
-                    found.append(int(name))
-            except OSError:
-                continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if marker.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
     return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from operant.kernel.records import MessageQueued, ToolEnded, TurnEnded, text_of
+from operant.kernel.records import OWNER, MessageQueued, ToolEnded, TurnEnded, text_of
+from operant.kernel.syscalls import ApprovalAnswer, ApprovalList
 from operant.sdk.testing.server import scripted_server
 from tests.journey.house import ended, say, system
 
@@ -57,3 +59,20 @@ async def test_a_denied_tool_does_not_run_and_keys_do_not_reach_the_shell(tmp_pa
     assert ran[0].outcome == "ok", ran[0]
     assert "KEY" not in text_of(ran[0].parts)
     assert refused[0].outcome == "denied"
+
+
+async def test_an_answer_that_is_faster_than_the_question_is_not_lost(tmp_path: Path) -> None:
+    steps = [{"calls": [{"name": "shell", "arguments": {"command": f"echo {at}"}}]} for at in range(8)]
+    async with scripted_server({"go": [*steps, {"text": "Done."}]}) as server, system(tmp_path / "h", server) as made:
+        await say(made, "@go")
+        answered: set[str] = set()
+        async with asyncio.timeout(20):
+            while len(answered) < len(steps):
+                for one in await made.kernel.call(OWNER, ApprovalList()):
+                    if one.approval_id not in answered:
+                        answered.add(one.approval_id)
+                        await made.kernel.call(OWNER, ApprovalAnswer(approval_id=one.approval_id, answer="allow"))
+                await asyncio.sleep(0)
+        events = await ended(made)
+    assert isinstance(events[-1].body, TurnEnded)
+    assert events[-1].body.reason == "done"

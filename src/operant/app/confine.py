@@ -30,6 +30,7 @@ from operant.sdk.extension import Command, Launch
 Environment = Callable[[str, str, str, dict[str, str]], Awaitable[dict[str, str]]]
 
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+_MOST_SCRATCH = 2**30
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _ELSEWHERE = frozenset(("SHELL", "OLDPWD", "PWD"))
 
@@ -54,7 +55,7 @@ class Confinement:
             if self._means is None:
                 self._means = await find_means(self._settings.by)
                 if self._means.bubblewrap:
-                    self._etc = str(await asyncio.to_thread(likeness, self._directory()))
+                    self._etc = str(await asyncio.to_thread(self._furnish))
             return self._means
 
     @asynccontextmanager
@@ -77,6 +78,12 @@ class Confinement:
             async with self._walls(means, policy, command, env) as launch:
                 yield launch
 
+    def _furnish(self) -> Path:
+        """Make the `/etc` of sandboxes, and clear away sockets of a system that was killed."""
+        for left in self._directory("proxies").glob("*.sock"):
+            left.unlink(missing_ok=True)
+        return likeness(self._directory())
+
     def _walls(
         self, means: Means, policy: Policy, command: Command, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Launch]:
@@ -89,6 +96,7 @@ class Confinement:
         """Say what a command may see; makes the directories that it has of its own."""
         places = (agent.workspace, str(self._home.shared), *map(_expanded, self._settings.writable))
         work = tuple(path for path in places if path and Path(path).is_dir())
+        memory = self._settings.memory_mb * 2**20
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", agent.name)
         return Policy(
             readable=(*self._readable(env), *(work if command.inert else ())),
@@ -99,7 +107,8 @@ class Confinement:
             etc=self._etc,
             socket=socket,
             terminal=command.terminal,
-            memory_bytes=self._settings.memory_mb * 2**20,
+            memory_bytes=memory,
+            scratch_bytes=min(memory, _MOST_SCRATCH),
             processes=self._settings.processes,
         )
 

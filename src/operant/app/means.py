@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from operant.kit import proc, sandbox
 from operant.kit.sandbox import Bubblewrap
-from operant.kit.seccomp import Sockets, seccomp_filter
+from operant.kit.seccomp import FAMILIES, seccomp_filter
 
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C"}
 _TRIAL_S = 10.0
@@ -37,7 +37,7 @@ async def find_means(by: Sequence[str]) -> Means:
         from operant.kit import landlock  # ctypes takes 3 ms, and is seldom needed
 
         version = landlock.version()
-        if version >= landlock.LEAST and seccomp_filter(os.uname().machine, Sockets()):
+        if version >= landlock.LEAST and seccomp_filter(os.uname().machine, FAMILIES):
             above = why[0] if why else Means("none", "It was chosen (`sandbox.by`).")
             return Means("landlock", f"{above.why} With Landlock {landlock.lacking(version)}.", above.remedy)
         why.append(Means("none", f"Landlock is version {version} of {landlock.LEAST}.", REMEDY))

@@ -13,7 +13,7 @@ from operant.kit import sandbox
 from operant.kit.oversight import Allotment, Oversight
 from operant.kit.pinned import pinned
 from operant.kit.sandbox import Bubblewrap, Policy, is_below
-from operant.kit.seccomp import Sockets, seccomp_filter
+from operant.kit.seccomp import FAMILIES, seccomp_filter
 from operant.sdk.extension import Launch
 
 PORT = 3128
@@ -35,7 +35,7 @@ async def bubblewrapped(bwrap: Bubblewrap, policy: Policy, command: Launch, dire
         forward = str(_KIT / "forward.py")
         argv = (sys.executable, "-I", "-S", forward, str(PORT), sandbox.PROXY_SOCKET, *argv)
     allotment = Allotment(policy.processes, policy.memory_bytes)
-    with pinned(directory) as kept, _readable_once(seccomp_filter(os.uname().machine, Sockets())) as calls:
+    with pinned(directory) as kept, _readable_once(seccomp_filter(os.uname().machine, FAMILIES)) as calls:
         async with Oversight(allotment, _breached) as watch:
             words = sandbox.wrapped(bwrap, policy, argv, kept=kept, report=watch.report, calls=calls)
             inherited = (watch.report, calls, *(one.handle for one in kept))
@@ -68,7 +68,7 @@ def _order(policy: Policy) -> str:
     return landlock.order(
         (*_VISIBLE, *_NAMES, *chosen, *shown),
         (*_DEVICES, *policy.writable, *own),
-        seccomp_filter(os.uname().machine, Sockets(families=())),
+        seccomp_filter(os.uname().machine, ()),
     )
 
 

@@ -48,9 +48,8 @@ class Acting:
 
     async def answer(self, calls: Sequence[ToolCall]) -> None:
         """Answer the calls of a step: side by side when all of them only read, else in the order asked."""
-        gate = self._house.gate
-        calls = [gate.meant(self._agent, call) for call in calls]
-        effects = {spec.name: spec.effect for spec in gate.offered(self._agent)}
+        calls = [self._house.gate.meant(self._agent, call) for call in calls]
+        effects = {spec.name: spec.effect for spec in self._house.gate.offered(self._agent)}
         if len(calls) == 1 or not all(effects.get(call.name) == "read" for call in calls):
             for call in calls:
                 await self._settle(call, await self._ready(call))
@@ -158,6 +157,7 @@ class Acting:
                 expires=house.clock.now() + APPROVAL_S * 1_000_000,
             )
             await talk.record(asked)
+        talk.expect(asked.approval_id)
         await talk.flush()
         answer = await self._person(asked)
         return None if answer.answer == "allow" else _denied(answer.reason)

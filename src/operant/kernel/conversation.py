@@ -85,9 +85,13 @@ class Conversation:
         background = trigger in {"job", "heartbeat", "agent"}
         self.stamp = Stamp(agent=agent, turn=turn, actor=f"agent:{agent}", user=user, background=background)
 
+    def expect(self, approval_id: str) -> asyncio.Future[ApprovalAnswered]:
+        """Be ready for an answer; to be called before anybody can see the question."""
+        return self._answers.setdefault(approval_id, asyncio.get_running_loop().create_future())
+
     async def answer_to(self, approval_id: str) -> ApprovalAnswered:
         """Wait until somebody has answered a question."""
-        future = self._answers.setdefault(approval_id, asyncio.get_running_loop().create_future())
+        future = self.expect(approval_id)
         try:
             return await asyncio.shield(future)
         finally:

@@ -74,9 +74,9 @@ class HttpResponse:
             return
         try:
             async with asyncio.timeout(seconds):
-                async for _ in self._response.content.iter_any():
+                async for _ in self.pieces():
                     continue
-        except (TimeoutError, OSError):
+        except (TimeoutError, HttpError):
             return
 
     async def text(self, limit: int = 65_536) -> str:

@@ -19,6 +19,9 @@ UID = 1000
 PROXY_SOCKET = "/run/proxy.sock"
 _PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_WALL = 2
+"""The kernel stops a sandbox at this many times its processes; before that `oversight.py` ends it."""
+
 _LIMITS = (
     'ulimit -c 0; ulimit -d "$1" 2>/dev/null; '
     '[ "$2" = 0 ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2" 2>/dev/null; shift 2; exec "$@"'
@@ -105,7 +108,7 @@ def wrapped(
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *(("--info-fd", str(report)) if report >= 0 else ()),
         *(("--seccomp", str(calls)) if calls >= 0 else ()),
-        *("--", *limited(policy, argv, policy.processes if bwrap.counts else 0)),
+        *("--", *limited(policy, argv, _WALL * policy.processes if bwrap.counts else 0)),
     ]
 
 

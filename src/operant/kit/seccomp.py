@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-SOCK_STREAM, SOCK_DGRAM = 1, 2
+FAMILIES = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
+"""Those that stay inside of a network namespace."""
 
-_LOAD, _AND, _JUMP, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x06
 _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -39,17 +39,11 @@ _MACHINES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sockets:
-    """Which sockets may be made: families, and of internet ones the kinds."""
+def seccomp_filter(machine: str, families: Sequence[int]) -> bytes:
+    """Return the filter for a kind of machine (`os.uname().machine`), or nothing where we have none.
 
-    families: tuple[int, ...] = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
-    kinds: tuple[int, ...] = ()
-    """Kinds of internet sockets; empty: all."""
-
-
-def seccomp_filter(machine: str, sockets: Sockets) -> bytes:
-    """Return the filter for a kind of machine (`os.uname().machine`), or nothing where we have none."""
+    Sockets can be made of these `families` only.
+    """
     kind = _MACHINES.get(machine)
     if kind is None:
         return b""
@@ -65,7 +59,9 @@ def seccomp_filter(machine: str, sockets: Sockets) -> bytes:
             _Step(_LOAD, _SECOND, name="ioctl"),
             _Step(_EQUAL, _TIOCSTI, yes="refuse"),
             _Step(_EQUAL, _TIOCLINUX, yes="refuse", no="allow"),
-            *_sockets(sockets),
+            _Step(_LOAD, _FIRST, name="socket"),
+            *(_Step(_EQUAL, family, yes="allow") for family in families),
+            _Step(_JUMP, yes="refuse"),
             _Step(_RETURN, _ALLOW, name="allow"),
             _Step(_RETURN, _REFUSE, name="refuse"),
         ]
@@ -80,24 +76,6 @@ class _Step(NamedTuple):
     yes: str = ""
     no: str = ""
     name: str = ""
-
-
-def _sockets(sockets: Sockets) -> list[_Step]:
-    """Judge `socket(family, kind, …)`."""
-    internet = "kind" if sockets.kinds else "allow"
-    families = [
-        _Step(_EQUAL, family, yes=internet if family in (AF_INET, AF_INET6) else "allow") for family in sockets.families
-    ]
-    kinds = [_Step(_EQUAL, kind, yes="allow") for kind in sockets.kinds]
-    return [
-        _Step(_LOAD, _FIRST, name="socket"),
-        *families,
-        _Step(_JUMP, yes="refuse"),
-        _Step(_LOAD, _SECOND, name="kind"),
-        _Step(_AND, 0xF),  # above stand flags
-        *kinds,
-        _Step(_JUMP, yes="refuse"),
-    ]
 
 
 def _assembled(steps: Sequence[_Step]) -> bytes:

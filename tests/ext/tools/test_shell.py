@@ -31,6 +31,8 @@ async def test_a_failure_is_a_result_that_ends_with_its_code(bench: Bench) -> No
     assert (said.outcome, said.text) == ("error", "words\nexit code 3")
     said = await bench.call("shell", command="printf words; kill -9 $$")
     assert (said.outcome, said.text) == ("error", "words\nended by signal 9")
+    said = await bench.call("shell", command="sh -c 'kill -9 $$'; exit $?")
+    assert said.text.endswith("exit code 137 (signal 9)")
     said = await bench.call("shell", command="true")
     assert (said.outcome, said.text) == ("ok", "(no output)")
 

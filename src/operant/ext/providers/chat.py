@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from operant.ext.providers.chat_wire import Choice, Chunk, Requests, UsagePiece, decode_chunk
+from operant.ext.providers.dialect import apart
 from operant.ext.providers.endpoint import Endpoint
 from operant.kit.sse import ServerEvent
 from operant.sdk import (
@@ -62,6 +63,7 @@ class ChatGathering:
         self._reasoning: list[str] = []
         self._calls: dict[int, _GatheredCall] = {}
         self._finish = ""
+        self._refused = False
         self._usage = Usage(calls=1)
         self.done = False
 
@@ -88,6 +90,7 @@ class ChatGathering:
             if thought:
                 self._reasoning.append(thought)
                 shown.append(ReasoningDelta(text=thought))
+            self._refused = self._refused or bool(delta.refusal)
             words = delta.content or delta.refusal
             if words:
                 self._text.append(words)
@@ -111,19 +114,14 @@ class ChatGathering:
         # A reply that hit the output limit may hold half a call, and half a call is none.
         if self._finish != "length":
             parts += self._whole_calls()
-        finish = _FINISH.get(self._finish, self._finish or "stop")
-        return Reply(parts=tuple(parts), model=self._model, provider=self._provider, finish=finish, usage=self._usage)
+        finish = "refusal" if self._refused else _FINISH.get(self._finish, self._finish or "stop")
+        return Reply(parts=apart(parts), model=self._model, provider=self._provider, finish=finish, usage=self._usage)
 
     def _whole_calls(self) -> list[ToolCall]:
-        calls: list[ToolCall] = []
-        taken: set[str] = set()
-        for index, gathered in sorted(self._calls.items()):
-            id = gathered.id or f"call_{index}"
-            while id in taken:
-                id += "_"
-            taken.add(id)
-            calls.append(ToolCall(id=id, name=gathered.name, arguments="".join(gathered.arguments)))
-        return calls
+        return [
+            ToolCall(id=one.id, name=one.name, arguments="".join(one.arguments))
+            for _, one in sorted(self._calls.items())
+        ]
 
 
 class _GatheredCall:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from operant.kit.sse import ServerEvent
-from operant.sdk import BlobRef, Facts, Message, ModelRequest, Part, Reply, StreamPart, Text
+from operant.sdk import BlobRef, Facts, Message, ModelRequest, Part, Reply, StreamPart, Text, ToolCall
 
 _KEPT = 50_000
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class Gathering(Protocol):
@@ -66,6 +72,26 @@ class Encoded:
             self._kept.clear()
         self._kept[key] = (message, data)
         return data
+
+
+def apart(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Give every call an id of its own; one that has none gets one that no other step has."""
+    taken: set[str] = set()
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            id = part.id or f"call_{secrets.token_hex(6)}"
+            while id in taken:
+                id += "_"
+            taken.add(id)
+            part = replace(part, id=id)
+        found.append(part)
+    return tuple(found)
+
+
+def id_for(id: str) -> str:
+    """Return a call's id as every protocol takes it; one of another provider always becomes the same."""
+    return id if _ID.fullmatch(id) else f"call_{hashlib.sha256(id.encode()).hexdigest()[:24]}"
 
 
 def words_of(parts: Sequence[Part]) -> str:

@@ -29,7 +29,33 @@ _TOO_LONG = (
     "maximum context",
     "too many tokens",
     "exceeds the maximum number of tokens",
+    "exceed context limit",
 )
+_CODES: dict[str, ModelErrorKind] = {
+    "api_error": "server",
+    "authentication_error": "auth",
+    "billing_error": "auth",
+    "bio_policy": "content_filter",
+    "content_filter": "content_filter",
+    "context_length_exceeded": "context_overflow",
+    "image_content_policy_violation": "content_filter",
+    "insufficient_quota": "auth",
+    "invalid_prompt": "content_filter",
+    "misalignment_policy_violation": "content_filter",
+    "model_not_found": "not_found",
+    "not_found_error": "not_found",
+    "overloaded_error": "overloaded",
+    "permission_error": "auth",
+    "rate_limit_error": "rate_limited",
+    "rate_limit_exceeded": "rate_limited",
+    "request_too_large": "context_overflow",
+    "server_error": "server",
+    "server_overloaded": "overloaded",
+    "slow_down": "overloaded",
+    "timeout_error": "timeout",
+    "vector_store_timeout": "timeout",
+}
+"""What an error inside a stream means: its status was 200."""
 _CANNOT = ("does not support", "not supported", "unsupported", "no endpoints found that support", "not enabled for")
 _WHAT = ("image", "vision", "multimodal", "tool", "function call")
 
@@ -41,10 +67,23 @@ async def refusal(response: HttpResponse, endpoint: Endpoint, clock: Clock) -> M
     hint = ""
     if kind == "auth":
         hint = f"Check the key: {endpoint.key.name or f'providers.{endpoint.name}.api_key'}."
-    secret = endpoint.key.reveal()
-    said = said.replace(secret, "***") if secret else said
+    said = hidden(said, endpoint)
     sentence = f"{endpoint.name} refused ({response.status}){': ' + said if said else '.'}"
     return ModelError(kind, sentence, hint, retry_after=retry_after(response.headers, clock.now()))
+
+
+def failure(endpoint: Endpoint, code: str, said: str) -> ModelError:
+    """Say what an error means that came inside a stream; what nobody has named may be better a moment later."""
+    refused = code == "invalid_request_error" or code.startswith(("invalid_", "unsupported_"))
+    kind = _CODES.get(code) or kind_of(400 if refused else 500, said)
+    reason = hidden(said[:300], endpoint) or code or "it gave no reason."
+    return ModelError(kind, f"{endpoint.name} failed in the middle: {reason}")
+
+
+def hidden(said: str, endpoint: Endpoint) -> str:
+    """Return a sentence of a server without the key in it."""
+    secret = endpoint.key.reveal()
+    return said.replace(secret, "***") if secret else said
 
 
 def kind_of(status: int, said: str) -> ModelErrorKind:

@@ -133,6 +133,8 @@ def _ending(finished: proc.Finished, timeout_s: float) -> tuple[Outcome, str]:
         return "timeout", f"timed out after {timeout_s:g} s; the command and all that it started were ended"
     if finished.code is None:
         return "error", f"ended by signal {finished.signal}"
+    if finished.code > 128:  # a shell or a sandbox tells of a signal in this way
+        return "error", f"exit code {finished.code} (signal {finished.code - 128})"
     return ("error", f"exit code {finished.code}") if finished.code else ("ok", "")
 
 

@@ -135,15 +135,19 @@ def _check_part(part: Part, where: str, *, mine: bool) -> None:
     for blob in blobs:
         if "/" not in blob.mime_type:
             raise Wrong(f"Unsupported MIME type: {blob.mime_type}")
-        check_base64(blob.data, f"{where}.inline_data.data")
+        check_base64(_plain(blob.data), f"{where}.inline_data.data")
     if part.thought_signature is not None and part.thought_signature not in _DUMMIES:
         _check_signature(part.thought_signature)
 
 
 def _check_signature(signature: str) -> None:
-    # The service's clients pass bytes: base64 with - and _ is the same signature.
-    if opened(signature.replace("-", "+").replace("_", "/")) is None:
+    if opened(_plain(signature)) is None:
         raise Wrong("Corrupted thought signature.")
+
+
+def _plain(data: str) -> str:
+    """Return base64 with + and /: the service takes - and _ as well, and its SDK sends those."""
+    return data.replace("-", "+").replace("_", "/")
 
 
 def _calls(content: Content) -> list[FunctionCall]:
