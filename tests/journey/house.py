@@ -21,12 +21,19 @@ SCRIPTED = {"defaults": {"models": ["scripted/one"]}}
 
 @asynccontextmanager
 async def system(
-    home: Path, server: ScriptedServer, more: dict[str, object] | None = None, *, window: int = 32_000
+    home: Path,
+    server: ScriptedServer,
+    more: dict[str, object] | None = None,
+    *,
+    window: int = 32_000,
+    protocol: str = "openai",
 ) -> AsyncIterator[System]:
     """Run everything that is shipped; `more` is configuration on top."""
     home.mkdir(mode=0o700, exist_ok=True)
     price = {"one": {"input": 1.0, "output": 2.0}}
-    provider = {"base_url": server.url, "prices": price, "window": {"one": window}}
+    base = f"{server.root}/v1beta" if protocol == "gemini" else server.url
+    key = {} if protocol == "openai" else {"api_key": "sk-scripted-0123456789"}
+    provider = {"base_url": base, "protocol": protocol, "prices": price, "window": {"one": window}, **key}
     config = {**SCRIPTED, "providers": {"scripted": provider}, **(more or {})}
     (home / "operant.yaml").write_text(yaml.safe_dump(config))
     async with running(Home(home), Options(env={"PATH": "/usr/bin:/bin"}, overrides={})) as made:

@@ -9,11 +9,16 @@ from msgspec import Meta
 from operant.kit.secret import Secret
 from operant.sdk import Price, Record
 
+Protocol = Literal["openai", "responses", "anthropic", "gemini"]
+
 
 class ProviderSettings(Record, forbid_unknown_fields=True):
     """A server that answers for models."""
 
-    protocol: Annotated[Literal["openai"], Meta(description="The protocol it speaks.")] = "openai"
+    protocol: Annotated[
+        Protocol | None,
+        Meta(description="What it speaks: `openai` (chat completions), `responses`, `anthropic` or `gemini`."),
+    ] = None
     base_url: Annotated[
         str, Meta(description="Its address, up to and with the version, such as http://127.0.0.1:1234/v1.")
     ] = ""

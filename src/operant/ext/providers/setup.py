@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from operant.ext.providers.chain import Chain
-from operant.ext.providers.chat import OpenAIChat
 from operant.ext.providers.detect import Found, detect
 from operant.ext.providers.endpoint import Endpoint
 from operant.ext.providers.http_model import HttpModel
 from operant.ext.providers.known import KNOWN, WINDOW, Known
 from operant.ext.providers.offline import Offline
+from operant.ext.providers.protocols import speak
 from operant.ext.providers.settings import Providers, ProviderSettings
 from operant.kit.secret import Secret
 from operant.sdk import (
@@ -45,7 +45,9 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     _log.info("%s", found.sentence)
     providers: dict[str, Model] = {"offline": Offline()}
     for endpoint in _endpoints(host, chosen, found.local):
-        providers[endpoint.name] = HttpModel(endpoint, OpenAIChat(endpoint, host.blobs), host.http, host.clock)
+        own = chosen.get(endpoint.name)
+        spoken = speak((own.protocol if own else None) or "openai", endpoint, host.blobs)
+        providers[endpoint.name] = HttpModel(endpoint, spoken, host.http, host.clock)
     for provider in providers.values():
         host.model(provider)
     chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)))
