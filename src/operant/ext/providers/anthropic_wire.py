@@ -1,259 +1,172 @@
-"""What comes back over the Anthropic messages protocol."""
+"""The Anthropic messages protocol as bytes: requests that only ever grow at their end.
+
+A request is `{"model", "tools", "system", "messages", ...limits}`. The service keeps a prefix where a marker stands,
+and looks for kept ones at a marker and at most 20 blocks before it. Markers at the end of the tools and of the system
+prompt never move. The third one is at the end of the last message: it moves with every request, but is the last thing
+in `messages`, so that all before it stays as it was. The next request finds what it kept by looking back; only where
+more blocks than that have come since (many parallel calls) does a fourth marker stand where the last request ended.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
-from operant.kit.sse import ServerEvent
-from operant.sdk import (
-    ModelError,
-    ModelErrorKind,
-    Part,
-    Reasoning,
-    ReasoningDelta,
-    Reply,
-    StreamPart,
-    Text,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
+from operant.ext.providers.attached import PDF, Attached, has_files
+from operant.ext.providers.claude import Limits
+from operant.ext.providers.dialect import Encoded, id_for, words_of
+from operant.ext.providers.foreign import arguments_of, distinct, fit_name, own
+from operant.ext.providers.schemas import parameters_of
+from operant.sdk import BlobRef, Blobs, Facts, Message, ModelRequest, Part, Reasoning, ToolCall, ToolSpec
 
-_FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "pause_turn": "stop",
-}
-_ERRORS: dict[str, ModelErrorKind] = {
-    "overloaded_error": "overloaded",
-    "rate_limit_error": "rate_limited",
-    "authentication_error": "auth",
-    "permission_error": "auth",
-    "not_found_error": "not_found",
-    "invalid_request_error": "bad_request",
-    "request_too_large": "context_overflow",
-    "timeout_error": "timeout",
-}
+DIALECT = "anthropic"
+REDACTED = "redacted:"
+SIGNED = "signed:"
+_NEAR = 15
+"""How many new blocks a look back is trusted with; the service's own limit is 20, a result's pieces perhaps counted."""
+_MARK = b',"cache_control":{"type":"ephemeral"}}'
+_NEXT = b",\n"
+"""Stands between blocks; blocks themselves have no line break, so that they can be counted."""
+
+_json = msgspec.json.Encoder(order="deterministic")
 
 
-class Mark:
-    """Whose reasoning it is: a signature is good only where it was given."""
+class Requests:
+    """Encode requests; what was encoded before is not encoded again."""
 
-    def __init__(self, provider: str) -> None:
-        self._prefix = f"anthropic:{provider}:"
-
-    def signed(self, signature: str) -> str:
-        """Mark the signature of a thought."""
-        return f"{self._prefix}s:{signature}" if signature else ""
-
-    def hidden(self, data: str) -> str:
-        """Mark a thought that is only there encrypted."""
-        return f"{self._prefix}r:{data}"
-
-    def block(self, thought: Reasoning) -> dict[str, Any] | None:
-        """Return the block of a thought that was had here, and nothing for another."""
-        if not thought.opaque.startswith(self._prefix):
-            return None
-        kind, _, data = thought.opaque.removeprefix(self._prefix).partition(":")
-        if kind == "r":
-            return {"type": "redacted_thinking", "data": data}
-        return {"type": "thinking", "thinking": thought.text, "signature": data}
-
-
-class Block(msgspec.Struct):
-    """The beginning of a block."""
-
-    type: str = ""
-    text: str = ""
-    thinking: str = ""
-    signature: str = ""
-    data: str = ""
-    id: str = ""
-    name: str = ""
-
-
-class Delta(msgspec.Struct):
-    """A piece of a block, or of the message."""
-
-    type: str = ""
-    text: str = ""
-    thinking: str = ""
-    signature: str = ""
-    partial_json: str = ""
-    stop_reason: str | None = None
-
-
-class UsagePiece(msgspec.Struct):
-    """The provider's count; cached and written tokens are not part of `input_tokens`."""
-
-    input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-class Start(msgspec.Struct):
-    """The beginning of a message."""
-
-    usage: UsagePiece | None = None
-
-
-class Fault(msgspec.Struct):
-    """An error in a stream."""
-
-    type: str = ""
-    message: str = ""
-
-
-class Piece(msgspec.Struct):
-    """One event; what we do not know is skipped."""
-
-    type: str = ""
-    index: int = 0
-    message: Start | None = None
-    content_block: Block | None = None
-    delta: Delta | None = None
-    usage: UsagePiece | None = None
-    error: Fault | None = None
-
-
-_decode = msgspec.json.Decoder(Piece).decode
-
-
-class _Open:
-    """A block that is being put together."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.text: list[str] = [block.text or block.thinking]
-        self.arguments: list[str] = []
-        self.signature = block.signature
-        self.closed = False
-
-    def add(self, delta: Delta) -> None:
-        self.text.append(delta.text or delta.thinking)
-        self.arguments.append(delta.partial_json)
-        self.signature += delta.signature
-
-
-class AnthropicGathering:
-    """Put a reply together out of its blocks."""
-
-    def __init__(self, provider: str, model: str, mark: Mark) -> None:
+    def __init__(self, blobs: Blobs, provider: str) -> None:
         self._provider = provider
-        self._model = model
-        self._mark = mark
-        self._blocks: dict[int, _Open] = {}
-        self._finish = ""
-        self._usage = UsagePiece()
-        self.done = False
+        self._attached = Attached(blobs, _words, _file)
+        self._encoded: dict[bool, Encoded] = {False: Encoded(), True: Encoded()}
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def add(self, event: ServerEvent) -> list[StreamPart]:
-        """Take an event in and return what it shows."""
-        try:
-            piece = _decode(event.data)
-        except msgspec.MsgspecError as error:
-            raise ModelError("cut", f"{self._provider} sent an event that is no JSON of the protocol.") from error
-        if piece.error is not None:
-            raise self._fault(piece.error)
-        if piece.message is not None and piece.message.usage is not None:
-            self._count(piece.message.usage)
-        if piece.usage is not None:
-            self._count(piece.usage)
-        if piece.type == "content_block_start" and piece.content_block is not None:
-            opened = self._blocks[piece.index] = _Open(piece.content_block)
-            return _shown(piece.content_block.type, opened.text[0])
-        if piece.type == "content_block_stop" and piece.index in self._blocks:
-            self._blocks[piece.index].closed = True
-        if piece.delta is not None:
-            return self._delta(piece)
-        self.done = self.done or piece.type == "message_stop"
-        return []
+    async def body(self, request: ModelRequest, facts: Facts) -> bytes:
+        """Return the request's body."""
+        pieces = [b'{"model":', _json.encode(request.model)]
+        if request.tools:
+            pieces += [b',"tools":', self._tool_list(request.tools)]
+        if request.system.strip():
+            pieces += [b',"system":[', _marked(_json.encode(_words(request.system))), b"]"]
+        turns = await self._turns(distinct(request.messages), facts)
+        thought = self._thought(request.messages)
+        limits = Limits(request.model, facts, thought=thought).fields(request.parameters)
+        pieces += [b',"messages":[', _placed(turns), b"],", _json.encode(limits)[1:-1], b',"stream":true}']
+        return b"".join(pieces)
 
-    def reply(self) -> Reply:
-        """Return the whole reply. Raises `ModelError` when the stream ended before it was one."""
-        if not self._finish:
-            raise ModelError("cut", f"{self._provider} broke off before its answer was whole.")
-        parts = [part for _, block in sorted(self._blocks.items()) for part in self._parts(block)]
-        finish = _FINISH.get(self._finish, self._finish)
-        if finish == "refusal" and not any(isinstance(part, Text) for part in parts):
-            raise ModelError("content_filter", f"{self._provider} refused to answer.")
-        return Reply(
-            parts=_apart(parts), model=self._model, provider=self._provider, finish=finish, usage=self._counted()
-        )
+    def _tool_list(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        if self._tools[0] is not tools and self._tools[0] != tools:
+            shapes = [
+                _json.encode(
+                    {
+                        "name": fit_name(tool.name),
+                        "description": tool.description,
+                        "input_schema": parameters_of(tool.schema),
+                    }
+                )
+                for tool in tools
+            ]
+            shapes[-1] = _marked(shapes[-1])
+            self._tools = (tools, b"[" + _NEXT.join(shapes) + b"]")
+        return self._tools[1]
 
-    def _delta(self, piece: Piece) -> list[StreamPart]:
-        delta = piece.delta
-        if delta is None:
-            return []
-        if delta.stop_reason:
-            self._finish = delta.stop_reason
-        opened = self._blocks.get(piece.index) if piece.type == "content_block_delta" else None
-        if opened is None:
-            return []
-        opened.add(delta)
-        return _shown(opened.block.type, delta.text or delta.thinking)
+    async def _turns(self, messages: Sequence[Message], facts: Facts) -> list[tuple[str, bytes]]:
+        """Return who spoke and the blocks of it. What tools brought stands before what the user said meanwhile."""
+        turns: list[tuple[str, bytes]] = []
+        for role, run in groupby(messages, lambda one: "assistant" if one.role == "assistant" else "user"):
+            ordered = sorted(run, key=lambda one: one.role != "tool")
+            blocks = [await self._blocks(message, facts) for message in ordered]
+            if said := _NEXT.join(one for one in blocks if one):
+                turns.append((role, said))
+        return _framed(turns)
 
-    def _parts(self, opened: _Open) -> list[Part]:
-        block, words = opened.block, "".join(opened.text)
-        if block.type == "text":
-            return [Text(text=words)] if words else []
-        if block.type == "thinking":
-            return [Reasoning(text=words, opaque=self._mark.signed(opened.signature))]
-        if block.type == "redacted_thinking":
-            return [Reasoning(text="", opaque=self._mark.hidden(block.data))]
-        # At the output limit the last call is half a call, and half a call is none.
-        if block.type == "tool_use" and self._finish != "max_tokens":
-            return [ToolCall(id=block.id, name=block.name, arguments="".join(opened.arguments) or "{}")]
-        return []
+    async def _blocks(self, message: Message, facts: Facts) -> bytes:
+        encoded = self._encoded[facts.files]
+        return await encoded.of(message, facts.images, partial(self._encode, facts=facts))
 
-    def _count(self, usage: UsagePiece) -> None:
-        self._usage = UsagePiece(
-            *(
-                new if (new := getattr(usage, name)) is not None else getattr(self._usage, name)
-                for name in UsagePiece.__struct_fields__
-            )
-        )
+    async def _encode(self, message: Message, facts: Facts) -> bytes:
+        shapes = await self._shapes(message, facts)
+        return _NEXT.join(_json.encode(shape) for shape in shapes)
 
-    def _counted(self) -> Usage:
-        cached, written = self._usage.cache_read_input_tokens or 0, self._usage.cache_creation_input_tokens or 0
-        return Usage(
-            input=(self._usage.input_tokens or 0) + cached + written,
-            cached=cached,
-            cache_write=written,
-            output=self._usage.output_tokens or 0,
-            calls=1,
-        )
+    async def _shapes(self, message: Message, facts: Facts) -> list[dict[str, Any]]:
+        if message.role == "assistant":
+            return self._said(message.parts)
+        if message.role == "user":
+            return await self._attached.pieces(message.parts, facts) or [_words("[no words]")]
+        content: Any = words_of(message.parts)
+        if has_files(message.parts, facts):
+            content = await self._attached.pieces(message.parts, facts)
+        return [{"type": "tool_result", "tool_use_id": id_for(message.call_id), "content": content}]
 
-    def _fault(self, fault: Fault) -> ModelError:
-        kind = _ERRORS.get(fault.type, "server")
-        return ModelError(kind, f"{self._provider} failed in the middle: {fault.message or fault.type}")
+    def _said(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        """Return a reply as it was given, without the thinking of others, and without thinking that led to nothing."""
+        shapes = [shape for part in parts if (shape := self._spoken(part))]
+        while shapes and shapes[-1]["type"] in ("thinking", "redacted_thinking"):
+            shapes.pop()
+        return shapes
 
-
-def _shown(kind: str, words: str) -> list[StreamPart]:
-    if not words:
-        return []
-    if kind == "text":
-        return [TextDelta(text=words)]
-    return [ReasoningDelta(text=words)] if kind == "thinking" else []
-
-
-def _apart(parts: list[Part]) -> tuple[Part, ...]:
-    """Give every call an id of its own."""
-    taken: set[str] = set()
-    apart: list[Part] = []
-    for at, part in enumerate(parts):
+    def _spoken(self, part: Part) -> dict[str, Any] | None:
+        if isinstance(part, Reasoning):
+            return self._thinking(part)
         if isinstance(part, ToolCall):
-            id = part.id or f"call_{at}"
-            while id in taken:
-                id += "_"
-            taken.add(id)
-            part = msgspec.structs.replace(part, id=id)
-        apart.append(part)
-    return tuple(apart)
+            name, arguments = fit_name(part.name), arguments_of(part)
+            return {"type": "tool_use", "id": id_for(part.id), "name": name, "input": arguments}
+        words = words_of((part,))
+        return _words(words) if words.strip() else None
+
+    def _thinking(self, part: Reasoning) -> dict[str, Any] | None:
+        payload = own(DIALECT, self._provider, part.opaque)
+        if payload.startswith(REDACTED):
+            return {"type": "redacted_thinking", "data": payload.removeprefix(REDACTED)}
+        if payload.startswith(SIGNED):
+            return {"type": "thinking", "thinking": part.text, "signature": payload.removeprefix(SIGNED)}
+        return None
+
+    def _thought(self, messages: Sequence[Message]) -> bool:
+        """Tell whether the model may go on thinking: with a budget, a reply with calls must begin with our thinking."""
+        last = next((one for one in reversed(messages) if one.role == "assistant"), None)
+        if last is None or messages[-1].role == "assistant":
+            return True
+        shapes = self._said(last.parts)
+        calls = any(shape["type"] == "tool_use" for shape in shapes)
+        return not calls or shapes[0]["type"] in ("thinking", "redacted_thinking")
+
+
+def _words(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _file(ref: BlobRef, data: str) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": ref.media_type, "data": data}
+    if ref.media_type == PDF:
+        return {"type": "document", "source": source, "title": ref.name or "document.pdf"}
+    return {"type": "image", "source": source}
+
+
+def _marked(block: bytes) -> bytes:
+    """Put a marker at the end of the last one of some blocks."""
+    return block[:-1] + _MARK
+
+
+def _framed(turns: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Let the user have the first word and the last, as the service wants it."""
+    if not turns or turns[0][0] != "user":
+        turns.insert(0, ("user", _json.encode(_words("[the conversation goes on]"))))
+    if turns[-1][0] != "user":
+        turns.append(("user", _json.encode(_words("[go on]"))))
+    return turns
+
+
+def _placed(turns: list[tuple[str, bytes]]) -> bytes:
+    """Return the messages with their markers."""
+    ends = {len(turns) - 1}
+    before = len(turns) - 3
+    if before >= 0 and sum(blocks.count(_NEXT) + 1 for _, blocks in turns[before + 1 :]) > _NEAR:
+        ends.add(before)
+    return _NEXT.join(
+        b'{"role":"%s","content":[%s]}' % (role.encode(), _marked(blocks) if at in ends else blocks)
+        for at, (role, blocks) in enumerate(turns)
+    )

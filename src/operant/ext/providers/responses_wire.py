@@ -1,232 +1,188 @@
-"""What comes back over the OpenAI responses protocol."""
+"""The OpenAI responses protocol as bytes: requests that only ever grow at their end.
+
+Nothing is kept at the provider (`store` is false): reasoning comes encrypted and goes back as it came, before what
+followed it. A request is `{"model", "tools", "instructions", "input", ...limits}`, so that the next one of a session is
+the last one plus a suffix.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from operant.ext.providers.dialect import apart
-from operant.kit.sse import ServerEvent
-from operant.sdk import (
-    ModelError,
-    ModelErrorKind,
-    Part,
-    Reasoning,
-    ReasoningDelta,
-    Reply,
-    StreamPart,
-    Text,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
+from operant.ext.providers.attached import PDF, Attached, has_files
+from operant.ext.providers.dialect import Encoded, id_for, words_of
+from operant.ext.providers.foreign import distinct, fit_name, marked, own
+from operant.ext.providers.schemas import is_strict, parameters_of
+from operant.sdk import BlobRef, Blobs, Effort, Facts, Message, ModelRequest, Part, Reasoning, ToolCall, ToolSpec
 
-_ERRORS: dict[str, ModelErrorKind] = {
-    "context_length_exceeded": "context_overflow",
-    "rate_limit_exceeded": "rate_limited",
-    "insufficient_quota": "rate_limited",
-    "invalid_api_key": "auth",
-    "server_is_overloaded": "overloaded",
-    "overloaded_error": "overloaded",
-    "slow_down": "overloaded",
-    "invalid_prompt": "content_filter",
-    "vector_store_timeout": "timeout",
-}
-_LENGTH = ("max_output_tokens", "max_tokens")
-_SUMMARY = "response.reasoning_summary_text.delta"
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
+DIALECT = "responses"
+_LEAST_OUTPUT = 16
+_THINKS = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9]|codex)")
+_CANNOT_THINK = re.compile(r"(?:^|/)(?:chatgpt-4|gpt-[34])")
+"""Models of OpenAI that refuse to be asked for encrypted reasoning."""
+
+_json = msgspec.json.Encoder(order="deterministic")
 
 
-class Kept(msgspec.Struct):
-    """What must go back of a thought."""
+class Kept(msgspec.Struct, omit_defaults=True):
+    """What a reply had that is not ours to read: a thought, or the phase of the message that follows."""
 
-    id: str
-    sealed: str
-
-
-class Mark:
-    """Whose reasoning it is: what is encrypted can be read only where it was."""
-
-    def __init__(self, provider: str) -> None:
-        self._prefix = f"responses:{provider}:"
-
-    def opaque(self, item: Item) -> str:
-        """Mark a thought; nothing where there is nothing to give back."""
-        if not item.encrypted_content:
-            return ""
-        return self._prefix + msgspec.json.encode(Kept(item.id, item.encrypted_content)).decode()
-
-    def item(self, thought: Reasoning) -> dict[str, Any] | None:
-        """Return the item of a thought that was had here, and nothing for another."""
-        if not thought.opaque.startswith(self._prefix):
-            return None
-        kept = msgspec.json.decode(thought.opaque.removeprefix(self._prefix), type=Kept)
-        summary = [{"type": "summary_text", "text": thought.text}] if thought.text else []
-        return {"type": "reasoning", "id": kept.id, "summary": summary, "encrypted_content": kept.sealed}
-
-
-class Words(msgspec.Struct):
-    """A part of a message or of a thought."""
-
-    type: str = ""
-    text: str = ""
-    refusal: str = ""
-
-
-class Item(msgspec.Struct):
-    """A thought, a message or a call."""
-
-    type: str = ""
     id: str = ""
-    content: list[Words] | None = None
-    summary: list[Words] = []
-    encrypted_content: str | None = None
-    call_id: str = ""
-    name: str = ""
-    arguments: str = ""
+    encrypted_content: str = ""
+    summary: list[str] = []
+    """Only where the text is not the one piece of it."""
+    content: list[str] = []
+    phase: str = ""
+
+    def mark(self, provider: str) -> str:
+        """Return it as a part keeps it."""
+        return marked(DIALECT, provider, msgspec.json.encode(self).decode())
 
 
-class Details(msgspec.Struct):
-    """Parts of a count."""
+class Requests:
+    """Encode requests; what was encoded before is not encoded again."""
 
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
-class UsagePiece(msgspec.Struct):
-    """The provider's count."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: Details | None = None
-    output_tokens_details: Details | None = None
-
-
-class Fault(msgspec.Struct):
-    """Why it failed."""
-
-    code: str | None = None
-    message: str | None = None
-
-
-class Reason(msgspec.Struct):
-    """Why it is not complete."""
-
-    reason: str = ""
-
-
-class Response(msgspec.Struct):
-    """A response at its end."""
-
-    output: list[Item] = []
-    usage: UsagePiece | None = None
-    error: Fault | None = None
-    incomplete_details: Reason | None = None
-
-
-class Piece(msgspec.Struct):
-    """One event; what we do not know is skipped."""
-
-    type: str = ""
-    output_index: int = 0
-    summary_index: int = 0
-    delta: str = ""
-    item: Item | None = None
-    response: Response | None = None
-    code: str | None = None
-    message: str | None = None
-    error: Fault | None = None
-
-
-_decode = msgspec.json.Decoder(Piece).decode
-
-
-class ResponsesGathering:
-    """Put a reply together out of its items."""
-
-    def __init__(self, provider: str, model: str, mark: Mark) -> None:
+    def __init__(self, blobs: Blobs, provider: str) -> None:
         self._provider = provider
-        self._model = model
-        self._mark = mark
-        self._items: dict[int, Item] = {}
-        self._ended: Response | None = None
-        self._summaries: set[tuple[int, int]] = set()
-        self.done = False
+        self._attached = Attached(blobs, _words, _file)
+        self._encoded: dict[bool, Encoded] = {False: Encoded(), True: Encoded()}
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def add(self, event: ServerEvent) -> list[StreamPart]:
-        """Take an event in and return what it shows."""
-        if event.data == "[DONE]":
-            return []
+    async def body(self, request: ModelRequest, facts: Facts) -> bytes:
+        """Return the request's body."""
+        pieces = [b'{"model":', _json.encode(request.model)]
+        if request.tools:
+            pieces += [b',"tools":', self._tool_list(request.tools)]
+        if request.system:
+            pieces += [b',"instructions":', _json.encode(request.system)]
+        items = [await self._items(message, facts) for message in distinct(request.messages)]
+        pieces += [b',"input":[', b",".join(one for one in items if one), b"],"]
+        return b"".join([*pieces, _json.encode(_limits(request, facts))[1:-1], b',"store":false,"stream":true}'])
+
+    def _tool_list(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        if self._tools[0] is not tools and self._tools[0] != tools:
+            shapes = [
+                {
+                    "type": "function",
+                    "name": fit_name(tool.name),
+                    "description": tool.description,
+                    "parameters": parameters_of(tool.schema),
+                    "strict": False,
+                }
+                for tool in tools
+            ]
+            self._tools = (tools, _json.encode(shapes))
+        return self._tools[1]
+
+    async def _items(self, message: Message, facts: Facts) -> bytes:
+        encoded = self._encoded[facts.files]
+        return await encoded.of(message, facts.images, partial(self._encode, facts=facts))
+
+    async def _encode(self, message: Message, facts: Facts) -> bytes:
+        if message.role == "assistant":
+            return _json.encode(self._said(message.parts))[1:-1]
+        if message.role == "user":
+            content = await self._attached.pieces(message.parts, facts) or [_words("[no words]")]
+            return _json.encode({"type": "message", "role": "user", "content": content})
+        output: Any = words_of(message.parts)
+        if has_files(message.parts, facts):
+            output = await self._attached.pieces(message.parts, facts)
+        return _json.encode({"type": "function_call_output", "call_id": id_for(message.call_id), "output": output})
+
+    def _said(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        """Return a reply as it was given, without the thinking of others, and without thinking that led to nothing."""
+        items: list[dict[str, Any]] = []
+        phase = ""
+        for part in parts:
+            if isinstance(part, Reasoning):
+                kept = self._kept(part)
+                phase = kept.phase
+                items += _thinking(part, kept)
+            elif item := _spoken(part, phase):
+                items.append(item)
+                phase = ""
+        while items and items[-1]["type"] == "reasoning":
+            items.pop()
+        return items
+
+    def _kept(self, part: Reasoning) -> Kept:
+        payload = own(DIALECT, self._provider, part.opaque)
         try:
-            piece = _decode(event.data)
-        except msgspec.MsgspecError as error:
-            raise ModelError("cut", f"{self._provider} sent an event that is no JSON of the protocol.") from error
-        if piece.type == "error":
-            raise self._fault(piece.error or Fault(piece.code, piece.message))
-        if piece.type in _ENDS and piece.response is not None:
-            self._ended, self.done = piece.response, True
-        if piece.type == "response.output_item.done" and piece.item is not None:
-            self._items[piece.output_index] = piece.item
-        return self._shown(piece) if piece.delta else []
+            return msgspec.json.decode(payload, type=Kept) if payload else Kept()
+        except msgspec.MsgspecError:
+            return Kept()  # written by a program that kept it in another way
 
-    def reply(self) -> Reply:
-        """Return the whole reply. Raises `ModelError` when the stream ended before it was one."""
-        ended = self._ended
-        if ended is None:
-            raise ModelError("cut", f"{self._provider} broke off before its answer was whole.")
-        if ended.error is not None:
-            raise self._fault(ended.error)
-        stopped = ended.incomplete_details.reason if ended.incomplete_details else ""
-        items = [item for _, item in sorted(self._items.items())] or ended.output
-        cut = stopped in _LENGTH
-        parts = [part for item in items for part in self._parts(item) if not (cut and isinstance(part, ToolCall))]
-        refused = any(words.type == "refusal" for item in items for words in item.content or ())
-        if stopped == "content_filter" and not any(isinstance(part, Text) for part in parts):
-            raise ModelError("content_filter", f"{self._provider} withheld its answer (content filter).")
-        finish = "length" if cut else stopped or ("refusal" if refused else "stop")
-        if finish == "stop" and any(isinstance(part, ToolCall) for part in parts):
-            finish = "tool_calls"
-        usage = _usage(ended.usage or UsagePiece())
-        return Reply(parts=apart(parts), model=self._model, provider=self._provider, finish=finish, usage=usage)
 
-    def _shown(self, piece: Piece) -> list[StreamPart]:
-        if piece.type in ("response.output_text.delta", "response.refusal.delta"):
-            return [TextDelta(text=piece.delta)]
-        if piece.type == "response.reasoning_text.delta":
-            return [ReasoningDelta(text=piece.delta)]
-        if piece.type != _SUMMARY:
-            return []
-        place = (piece.output_index, piece.summary_index)
-        apart = "\n\n" if piece.summary_index and place not in self._summaries else ""
-        self._summaries.add(place)
-        return [ReasoningDelta(text=apart + piece.delta)]
+def _words(text: str) -> dict[str, Any]:
+    return {"type": "input_text", "text": text}
 
-    def _parts(self, item: Item) -> list[Part]:
-        if item.type == "reasoning":
-            words = "\n\n".join(one.text for one in item.summary) or "".join(one.text for one in item.content or ())
-            opaque = self._mark.opaque(item)
-            return [Reasoning(text=words, opaque=opaque)] if words or opaque else []
-        if item.type == "message":
-            said = "".join(one.text or one.refusal for one in item.content or ())
-            return [Text(text=said)] if said else []
-        if item.type == "function_call":
-            return [ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)]
+
+def _file(ref: BlobRef, data: str) -> dict[str, Any]:
+    url = f"data:{ref.media_type};base64,{data}"
+    if ref.media_type == PDF:
+        return {"type": "input_file", "filename": ref.name or "document.pdf", "file_data": url}
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _thinking(part: Reasoning, kept: Kept) -> list[dict[str, Any]]:
+    """Return a thought as an item; one without anything to recognise it by is nothing that a provider knows."""
+    if not kept.encrypted_content and not kept.content:
         return []
+    summary = kept.summary or ([part.text] if part.text and not kept.content else [])
+    item: dict[str, Any] = {"type": "reasoning", "summary": [{"type": "summary_text", "text": one} for one in summary]}
+    if kept.id:
+        item["id"] = kept.id
+    if kept.encrypted_content:
+        item["encrypted_content"] = kept.encrypted_content
+    if kept.content:
+        item["content"] = [{"type": "reasoning_text", "text": one} for one in kept.content]
+    return [item]
 
-    def _fault(self, fault: Fault) -> ModelError:
-        kind = _ERRORS.get(fault.code or "", "server")
-        return ModelError(kind, f"{self._provider} failed in the middle: {fault.message or fault.code or 'no reason'}")
+
+def _spoken(part: Part, phase: str) -> dict[str, Any] | None:
+    if isinstance(part, ToolCall):
+        name, arguments = fit_name(part.name), part.arguments or "{}"
+        return {"type": "function_call", "call_id": id_for(part.id), "name": name, "arguments": arguments}
+    words = words_of((part,))
+    if not words:
+        return None
+    item: dict[str, Any] = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]}
+    return {**item, "phase": phase} if phase else item
 
 
-def _usage(piece: UsagePiece) -> Usage:
-    given, made = piece.input_tokens_details or Details(), piece.output_tokens_details or Details()
-    return Usage(
-        input=piece.input_tokens or 0,
-        cached=given.cached_tokens or 0,
-        cache_write=given.cache_write_tokens or 0,
-        output=piece.output_tokens or 0,
-        reasoning=made.reasoning_tokens or 0,
-        calls=1,
-    )
+def _limits(request: ModelRequest, facts: Facts) -> dict[str, Any]:
+    """Return what may differ from request to request; it stands behind the input."""
+    asked, model = request.parameters, request.model.casefold()
+    thinks = facts.reasoning or bool(_THINKS.search(model))
+    can_think = thinks or not _CANNOT_THINK.search(model)
+    fields: dict[str, Any] = {}
+    if asked.max_output_tokens is not None:
+        fields["max_output_tokens"] = max(asked.max_output_tokens, _LEAST_OUTPUT)
+    if asked.temperature is not None and not thinks:
+        fields["temperature"] = asked.temperature
+    if asked.effort is not None and can_think:
+        fields["reasoning"] = _effort(asked.effort, model)
+    if asked.schema is not None:
+        answer = {"name": "answer", "schema": asked.schema, "strict": is_strict(asked.schema)}
+        fields["text"] = {"format": {"type": "json_schema", **answer}}
+    if can_think:
+        fields["include"] = ["reasoning.encrypted_content"]
+    if request.session:
+        # A session's key may name a person's chat: the provider needs only to see that it is the same.
+        fields["prompt_cache_key"] = hashlib.sha256(request.session.encode()).hexdigest()[:32]
+    return fields
+
+
+def _effort(effort: Effort, model: str) -> dict[str, Any]:
+    """Return how long to think; the first models that think cannot do without."""
+    if effort != "none":
+        return {"effort": effort, "summary": "auto"}
+    if re.search(r"(?:^|/)o\d", model):
+        return {"effort": "low"}
+    return {"effort": "minimal" if re.search(r"(?:^|/)gpt-5(?![.\d])", model) else "none"}

@@ -59,7 +59,7 @@ class Messages:
                 found.append(message)
                 continue
             parts = cast("list[Json]", content)
-            said = [part for part in parts if part["type"] != "tool_result"]
+            said = [_unmarked(part) for part in parts if part["type"] != "tool_result"]
             if len(said) < len(parts):
                 found.append({"role": "tool"})
             if said:
@@ -118,6 +118,11 @@ class Messages:
             "service_tier": "standard",
         }
         return usage | tokens.own
+
+
+def _unmarked(part: Json) -> Json:
+    """Return a block without its cache marker: it moves, and what was said stays what was said."""
+    return {name: value for name, value in part.items() if name != "cache_control"}
 
 
 def _error(kind: str, sentence: str) -> Json:
