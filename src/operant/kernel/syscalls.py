@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from operant.kernel.errors import Conflict, Denied, Invalid, NotFound
+from operant.kernel.ports import Price
 from operant.kernel.records import (
     Address,
     Agent,
@@ -32,6 +33,7 @@ from operant.kernel.records import (
     ToolResult,
     ToolSpec,
     Trigger,
+    Usage,
     UsageRow,
 )
 
@@ -280,11 +282,19 @@ class ModelAsk(Syscall[Asked]):
 
 
 class ModelInfo(Record):
-    """A model that can be used, as `provider/model`; `why` says in one sentence how it was found."""
+    """A model, as `provider/model`; `why` says in one sentence how it came to be used.
+
+    `ready` tells whether its provider is there and has its key; sizes are in tokens, 0 for unknown; `can` names what it
+    can take or do beside words: `tools`, `images`, `files`, `reasoning`.
+    """
 
     model: str
     why: str = ""
     window: int = 0
+    output: int = 0
+    price: Price | None = None
+    can: tuple[str, ...] = ()
+    ready: bool = True
 
 
 class ModelList(Syscall[tuple[ModelInfo, ...]]):
@@ -293,6 +303,66 @@ class ModelList(Syscall[tuple[ModelInfo, ...]]):
     call = "model.list"
     capability = "agent.read"
     returns = tuple[ModelInfo, ...]
+
+
+class ModelSearch(Syscall[tuple[ModelInfo, ...]]):
+    """Find models by words of their names, in the catalogue and among those that providers list themselves."""
+
+    call = "model.search"
+    capability = "agent.read"
+    returns = tuple[ModelInfo, ...]
+    words: str = ""
+
+
+class ModelUse(Syscall[str]):
+    """Choose the model of an agent (empty: of all agents) over what the files say, also after a restart.
+
+    An empty model gives the choice back. Returns who is meant, in words.
+    """
+
+    call = "model.use"
+    capability = "admin"
+    returns = str
+    model: str
+    agent: str = ""
+
+
+class Trial(Record):
+    """One thing that a model was tried on; `ok` is None where it was not tried, and `words` say why."""
+
+    name: str
+    ok: bool | None
+    words: str = ""
+    ms: float = 0.0
+    usd: float = 0.0
+
+
+class ModelTest(Syscall[tuple[Trial, ...]]):
+    """Try a model with one small call for each thing that it should be able to do (empty: the one that is used)."""
+
+    call = "model.test"
+    capability = "model.ask"
+    returns = tuple[Trial, ...]
+    model: str = ""
+
+
+class Embeddings(Record):
+    """Texts as vectors, in their order."""
+
+    model: str
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage = Usage()
+
+
+class ModelEmbed(Syscall[Embeddings]):
+    """Turn texts into vectors by `provider/model` (empty: the first provider that has one). Raises `ModelError`."""
+
+    call = "model.embed"
+    capability = "model.ask"
+    returns = Embeddings
+    texts: tuple[str, ...]
+    model: str = ""
+    purpose: Literal["document", "query"] = "document"
 
 
 class UsageList(Syscall[tuple[UsageRow, ...]]):

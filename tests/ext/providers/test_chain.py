@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from operant.ext.providers.chain import Chain
+from operant.ext.providers.choices import Choices
 from operant.sdk import Agent, ErrorInput, ModelInput, SessionInfo
 from operant.sdk.testing.fakes import CountingIds, ManualClock
 
@@ -26,8 +27,11 @@ FAILED = ErrorInput(
 
 
 def chain(clock: ManualClock | None = None) -> Chain:
-    host: Any = SimpleNamespace(clock=clock or ManualClock(), ids=CountingIds())
-    return Chain(host, ("found/z",))
+    async def nothing(call: Any) -> dict[str, str]:
+        return {}
+
+    host: Any = SimpleNamespace(clock=clock or ManualClock(), ids=CountingIds(), call=nothing)
+    return Chain(host, ("found/z",), Choices(host, ("one", "two")))
 
 
 def but(**changes: Any) -> ErrorInput:

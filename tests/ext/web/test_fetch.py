@@ -68,7 +68,7 @@ async def test_a_page_made_by_javascript_is_rendered(host: WebHost) -> None:
 async def test_a_site_that_takes_us_for_a_robot_is_read_in_stealth(host: WebHost) -> None:
     pytest.importorskip("playwright", reason="pip install 'operant[browser]'")
     check = (
-        "<html><body><div id=root></div><script>const ok = !navigator.webdriver && !/Headless/.test(navigator.userAgent)"
+        "<html><body><div id=root></div><script>const ok = !navigator.webdriver && !/Headless/.test(navigator.userAgent)"  # noqa: E501
         ";document.getElementById('root').innerHTML = ok ? '<main><h1>Welcome</h1>' + '<p>words</p>'.repeat(90)"
         " + '</main>' : 'captcha'</script></body></html>"
     )

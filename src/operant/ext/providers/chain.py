@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operant.ext.providers.choices import Choices
 from operant.sdk import ErrorInput, ErrorOutput, Host, ModelInput, ModelOutput, Parameters
 
 ATTEMPTS = 3
@@ -16,14 +17,19 @@ COOL_DOWN_S = 120.0
 class Chain:
     """Choose models, and remember for a while which of them failed."""
 
-    def __init__(self, host: Host, found: tuple[str, ...]) -> None:
+    def __init__(self, host: Host, found: tuple[str, ...], choices: Choices) -> None:
         self._host = host
+        self._choices = choices
         self.found = found
         self._cool_until: dict[str, float] = {}
 
     async def choose(self, input: ModelInput) -> ModelOutput:
-        """Return the session's own model, else the agent's, else what was found at start; failed ones come last."""
+        """Return the session's own model, what was chosen meanwhile, the agent's, else what was found at start.
+
+        Those that failed a moment ago come last.
+        """
         own = (input.session.model,) if input.session.model else ()
+        own += await self._choices.of(input.agent)
         wanted = tuple(dict.fromkeys(own + (input.agent.models or self.found)))
         now = self._host.clock.monotonic()
         cool = [model for model in wanted if self._cool_until.get(model, 0.0) > now]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from operant.ext.providers.known import KNOWN, Known
 from operant.ext.providers.offline import MODEL
+from operant.ext.providers.presets import PRESETS, Preset
 from operant.kit.egress import Denied, Egress, Place, Reach, parse
 from operant.sdk import Record
 
@@ -23,15 +23,15 @@ class Found(Record):
 
     chain: tuple[str, ...]
     sentence: str
-    local: tuple[Known, ...] = ()
+    local: tuple[Preset, ...] = ()
 
 
-async def detect(variable: Callable[[str], str | None], egress: Egress, known: Sequence[Known] = KNOWN) -> Found:
+async def detect(variable: Callable[[str], str | None], egress: Egress, known: Sequence[Preset] = PRESETS) -> Found:
     """Look for keys first, then for servers on this machine."""
-    keyed = [one for one in known if one.key and one.model and variable(one.key)]
+    keyed = [(one, key) for one in known if one.model and (key := key_of(one, variable))]
     if keyed:
-        chain = tuple(f"{one.name}/{one.model}" for one in keyed)
-        return Found(chain=chain, sentence=f"Using {chain[0]}, because {keyed[0].key} is set.")
+        chain = tuple(f"{one.name}/{one.model}" for one, _ in keyed)
+        return Found(chain=chain, sentence=f"Using {chain[0]}, because {keyed[0][1]} is set.")
     servers = await _local(egress, [one for one in known if not one.key])
     if servers:
         chain = tuple(f"{one.name}/{one.model}" for one in servers)
@@ -41,12 +41,19 @@ async def detect(variable: Callable[[str], str | None], egress: Egress, known: S
     return Found(chain=(MODEL,), sentence=sentence)
 
 
-async def _local(egress: Egress, known: Sequence[Known]) -> tuple[Known, ...]:
+def key_of(one: Preset, variable: Callable[[str], str | None]) -> str:
+    """Return the variable that holds a provider's key, where there is all that it needs; else nothing."""
+    if one.place and not variable(one.place):
+        return ""
+    return next((name for name in (one.key, *one.also) if name and variable(name)), "")
+
+
+async def _local(egress: Egress, known: Sequence[Preset]) -> tuple[Preset, ...]:
     found = await asyncio.gather(*(_probe(egress, one) for one in known))
     return tuple(one for one in found if one is not None)
 
 
-async def _probe(egress: Egress, known: Known) -> Known | None:
+async def _probe(egress: Egress, known: Preset) -> Preset | None:
     """Ask a server which models it has; None when it does not answer as a model server does."""
     try:
         async with asyncio.timeout(PROBE_S):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 
 from msgspec.structs import replace
@@ -22,17 +22,25 @@ DRAIN_S = 0.02
 class HttpModel:
     """A provider of models; what its server says that a model cannot take, it does not send again."""
 
-    def __init__(self, endpoint: Endpoint, dialect: Dialect, http: Http, clock: Clock) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        dialect: Dialect,
+        http: Http,
+        clock: Clock,
+        known: Callable[[str], Facts] | None = None,
+    ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._dialect = dialect
         self._http = http
         self._clock = clock
+        self._known = known or endpoint.known
         self._learned: dict[str, Facts] = {}
 
     def facts(self, model: str) -> Facts:
         """Return what is known about a model."""
-        return self._learned.get(model) or self._endpoint.known(model)
+        return self._learned.get(model) or self._known(model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield deltas and then one `Reply`. Raises only `ModelError`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-DEEPEST = 200
+DEEPEST = 100
 """Elements that stand deeper become children of this depth: what walks the tree has a stack that ends."""
-MOST_NODES = 200_000
+MOST_NODES = 60_000
 VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )

@@ -1,0 +1,48 @@
+"""Models that somebody has chosen while Operant ran: over what the files say, until they are given back."""
+
+from __future__ import annotations
+
+from operant.sdk import Agent, Host, Invalid, KvDelete, KvList, KvSet, ModelUse, Principal
+
+_NAMESPACE = "models"
+_ALL = "*"
+
+
+class Choices:
+    """Keep choices by agent; `*` stands for all agents."""
+
+    def __init__(self, host: Host, providers: tuple[str, ...]) -> None:
+        self._host = host
+        self._providers = providers
+        self._kept: dict[str, str] | None = None
+
+    async def of(self, agent: Agent) -> tuple[str, ...]:
+        """Return what was chosen for an agent, first what was chosen for it alone."""
+        kept = await self._all()
+        return tuple(kept[name] for name in (f"agent:{agent.name}", _ALL) if name in kept)
+
+    async def use(self, who: Principal, call: ModelUse) -> str:
+        """Choose, or give a choice back."""
+        provider, _, model = call.model.partition("/")
+        if call.model and (provider not in self._providers or not model):
+            there = ", ".join(self._providers)
+            raise Invalid(f"{call.model!r} is no model here.", f"Name it as PROVIDER/MODEL; there are: {there}.")
+        agent = self._host.agents.get(call.agent).name if call.agent else ""
+        key = f"agent:{agent}" if agent else _ALL
+        kept = await self._all()
+        if call.model:
+            await self._host.call(KvSet(namespace=_NAMESPACE, key=key, value=call.model))
+            kept[key] = call.model
+        else:
+            await self._host.call(KvDelete(namespace=_NAMESPACE, key=key))
+            kept.pop(key, None)
+        return f"the agent {agent}" if agent else "every agent"
+
+    async def said(self) -> dict[str, str]:
+        """Return all choices, by whom they are for."""
+        return dict(await self._all())
+
+    async def _all(self) -> dict[str, str]:
+        if self._kept is None:
+            self._kept = await self._host.call(KvList(namespace=_NAMESPACE))
+        return self._kept
