@@ -6,12 +6,24 @@ from collections.abc import Sequence
 
 import click
 
+from operant.cli import figures
 from operant.cli.here import call
 from operant.cli.inert import inert
 from operant.cli.output import json_option, print_json, print_table, say
 from operant.kernel.errors import NotFound, OperantError
 from operant.kernel.records import Agent
-from operant.kernel.syscalls import AgentGet, KernelStatus, ModelInfo, ModelList, SessionGet, SessionOpen, SessionUpdate
+from operant.kernel.syscalls import (
+    AgentGet,
+    KernelStatus,
+    ModelInfo,
+    ModelList,
+    ModelSearch,
+    ModelTest,
+    ModelUse,
+    SessionGet,
+    SessionOpen,
+    SessionUpdate,
+)
 from operant.sdk.client import Client
 
 MAIN = "main"
@@ -31,18 +43,49 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json({"models": models, "providers": providers})
         return
-    rows = [(one.model, f"{one.window:,}" if one.window else "", one.why) for one in models]
-    print_table(("model", "window", "why"), rows, "No model was found.")
+    _print_models(models, "No model was found.")
     say(f"\nproviders: {inert(', '.join(providers)) or 'none'}")
+    say("`operant model search WORDS` looks into the catalogue, `operant model test` tries one.")
 
 
-@command.command("use", help="Choose a session's model, as provider/model; `default` goes back to the agent's.")
-@click.argument("model")
-@click.option("--session", default=MAIN, show_default=True)
+@command.command("search", help="Find models in the catalogue by words of their names, with sizes and prices.")
+@click.argument("words", nargs=-1)
 @json_option
-def use(model: str, session: str, as_json: bool) -> None:
-    """Set a session's model."""
+def search(words: tuple[str, ...], as_json: bool) -> None:
+    """Print what is known of models."""
+    models = call(ModelSearch(words=" ".join(words)))
+    if as_json:
+        print_json(models)
+        return
+    rows = [
+        (one.model, _size(one.window), _size(one.output), _price(one), " ".join(one.can), _ready(one)) for one in models
+    ]
+    heads = ("model", "window", "output", "in / cached / out, $ per million", "can", "provider")
+    print_table(heads, rows, "No model of this name is known; a model that is not in the catalogue can still be used.")
+
+
+@command.command(
+    "use", help="Choose a model, as provider/model, for a session, an agent or all; `default` gives it back."
+)
+@click.argument("model")
+@click.option("--session", default="", help=f"For this session (when nothing else is said: {MAIN}).")
+@click.option("--agent", default="", help="For this agent, over what its files say.")
+@click.option("--all", "everywhere", is_flag=True, help="For every agent.")
+@json_option
+def use(model: str, session: str, agent: str, everywhere: bool, as_json: bool) -> None:
+    """Set the model of a session, an agent or all of them."""
+    if sum(map(bool, (session, agent, everywhere))) > 1:
+        raise click.UsageError("Name one of --session, --agent and --all.")
     name = "" if model == "default" else model
+    if agent or everywhere:
+        whom = call(ModelUse(model=name, agent=agent))
+        done = f"{whom} uses {inert(name)}" if name else f"{whom} uses again what the files say"
+        print_json({"whom": whom, "model": name}) if as_json else say(f"{done} from the next step on.")
+        return
+    _use_in(session or MAIN, name, as_json)
+
+
+def _use_in(session: str, name: str, as_json: bool) -> None:
     if session == MAIN:
         call(SessionOpen(session=MAIN))
     else:
@@ -51,6 +94,45 @@ def use(model: str, session: str, as_json: bool) -> None:
     print_json(info) if as_json else say(
         f"{session} uses {inert(name) or 'what its agent says'} from its next step on."
     )
+
+
+@command.command("test", help="Try a model with one small call each: streaming, tools, images, structure, caching.")
+@click.argument("model", default="")
+@json_option
+def test(model: str, as_json: bool) -> None:
+    """Print what a model can do."""
+    trials = call(ModelTest(model=model))
+    if as_json:
+        print_json(trials)
+    else:
+        marks = {True: "ok", False: "FAILED", None: "-"}
+        rows = [
+            (one.name, marks[one.ok], f"{one.ms:,.0f} ms" if one.ms else "", figures.money(one.usd), one.words)
+            for one in trials
+        ]
+        print_table(("what", "", "took", "cost", "said"), rows, "Nothing was tried.")
+    if any(one.ok is False for one in trials):
+        raise SystemExit(1)
+
+
+def _print_models(models: Sequence[ModelInfo], nothing: str) -> None:
+    rows = [(one.model, _size(one.window), _price(one), one.why) for one in models]
+    print_table(("model", "window", "in / cached / out, $", "why"), rows, nothing)
+
+
+def _size(tokens: int) -> str:
+    return f"{tokens:,}" if tokens else ""
+
+
+def _price(one: ModelInfo) -> str:
+    if one.price is None:
+        return "unknown"
+    cached = one.price.input if one.price.cached is None else one.price.cached
+    return f"{one.price.input:g} / {cached:g} / {one.price.output:g}"
+
+
+def _ready(one: ModelInfo) -> str:
+    return "ready" if one.ready else "no key"
 
 
 async def explain(client: Client) -> str:

@@ -14,13 +14,15 @@ from operant.kernel.records import Usage, UsageRow
 from operant.kernel.syscalls import UsageList
 from operant.kit.clock import SystemClock
 
+_KEYS = ("day", "model", "agent", "session", "user", "purse")
 _DAYS = {"today": 1, "7d": 7, "30d": 30}
 
 
-@click.command(help="Show tokens and money by day and model (days are UTC).")
+@click.command(help="Show tokens and money by day, model, agent or session (days are UTC).")
 @click.option("--range", "span", type=click.Choice([*_DAYS, "all"]), default="7d", show_default=True)
+@click.option("--by", "keys", type=click.Choice(_KEYS), multiple=True, default=("day", "model"), show_default=True)
 @json_option
-def command(span: str, as_json: bool) -> None:
+def command(span: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Print usage."""
     rows = call(UsageList(since_day=since(span, SystemClock().now())))
     if as_json:
@@ -28,18 +30,16 @@ def command(span: str, as_json: bool) -> None:
         return
     table = [
         (
-            day,
-            model,
-            purse,
+            *names,
             str(usage.calls),
             figures.tokens(usage.input),
             figures.share(usage),
             figures.tokens(usage.output),
             figures.money(usage.usd),
         )
-        for (day, model, purse), usage in _grouped(rows)
+        for names, usage in _grouped(rows, keys)
     ]
-    heads = ("day", "model", "purse", "calls", "in", "of it", "out", "cost")
+    heads = (*keys, "calls", "in", "of it", "out", "cost")
     print_table(heads, table, "Nothing was used in this time.")
     if table:
         total = _total(rows)
@@ -54,10 +54,10 @@ def since(span: str, now: int) -> str:
     return (today - timedelta(days=_DAYS[span] - 1)).strftime("%Y-%m-%d")
 
 
-def _grouped(rows: Sequence[UsageRow]) -> list[tuple[tuple[str, str, str], Usage]]:
-    sums: dict[tuple[str, str, str], Usage] = {}
+def _grouped(rows: Sequence[UsageRow], keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], Usage]]:
+    sums: dict[tuple[str, ...], Usage] = {}
     for row in rows:
-        key = (row.day, row.model, row.purse)
+        key = tuple(str(getattr(row, name)) for name in keys)
         sums[key] = sums.get(key, Usage()) + row.usage
     return sorted(sums.items(), reverse=True)
 

@@ -19,6 +19,7 @@ from operant.kernel.records import (
     Json,
     ModelRequest,
     OutboxItem,
+    Price,
     Record,
     SessionInfo,
     StreamPart,
@@ -250,15 +251,6 @@ class Store(Protocol):
 
 
 # ---------------------------------------------------------------------------- the rest
-
-
-class Price(Record):
-    """US dollars per million tokens; `cached` and `cache_write` default to `input`."""
-
-    input: float
-    output: float
-    cached: float | None = None
-    cache_write: float | None = None
 
 
 class Facts(Record):

@@ -407,6 +407,15 @@ class ModelRequest(Record):
     session: str = ""
 
 
+class Price(Record):
+    """US dollars per million tokens; `cached` and `cache_write` default to `input`."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    cache_write: float | None = None
+
+
 class TextDelta(Record, tag_field="type", tag="text"):
     """Words as they arrive."""
 

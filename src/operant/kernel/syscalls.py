@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from operant.kernel.errors import Conflict, Denied, Invalid, NotFound
-from operant.kernel.ports import Price
 from operant.kernel.records import (
     Address,
     Agent,
@@ -27,6 +26,7 @@ from operant.kernel.records import (
     Mode,
     OutboxItem,
     Part,
+    Price,
     Principal,
     Record,
     SessionInfo,

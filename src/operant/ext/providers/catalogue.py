@@ -12,6 +12,7 @@ from operant.sdk import Facts, Price
 
 FILE = "catalogue.json"
 _DATED = re.compile(r"[-@](?:20\d{6}|\d{4}-\d{2}-\d{2}|latest|preview|exp)$")
+_VERSION = re.compile(r"-v?\d+$")
 _MAKERS = {"azure": "openai", "bedrock": "", "github": "", "openrouter": ""}
 """Providers that sell the models of others at the makers' prices; empty: the maker stands in the model's name."""
 _PREFIXES = {"google": "gemini", "x-ai": "xai", "mistralai": "mistral", "moonshotai": "moonshot", "z-ai": "zai"}
@@ -89,7 +90,9 @@ def _names(provider: str, model: str) -> Iterable[str]:
     if provider in _MAKERS:
         own = _MAKERS[provider] or _PREFIXES.get(maker, maker) or plain.partition(".")[0]
         yield f"{own}/{rest or plain}"
-        yield f"{own}/{plain.partition('.')[2]}"
+        inner = plain.partition(".")[2]
+        yield f"{own}/{inner}"
+        yield f"{own}/{_VERSION.sub('', inner)}"
 
 
 def _plain(model: str) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from operant.ext.providers.endpoint import Endpoint
 from operant.kit.sse import ServerEvent
 from operant.sdk import BlobRef, Facts, Message, ModelRequest, Part, Reply, StreamPart, Text, ToolCall
 
+Endpoints = Mapping[str, tuple[Endpoint, str]]
+"""Where providers are and which protocol they speak, by name."""
 _KEPT = 50_000
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

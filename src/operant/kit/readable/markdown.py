@@ -85,15 +85,21 @@ class Writer:
         if tag == "blockquote":
             inner = self.written_children(node)
             return "\n\n" + "\n".join(f"> {line}".rstrip() for line in inner.split("\n")) + "\n\n" if inner else ""
-        if tag == "hr":
-            return "\n\n---\n\n"
-        if tag == "dt":
-            return f"\n\n**{self._line(node)}**\n"
-        if tag == "dd":
-            return f"\n: {self.written_children(node)}\n"
-        if tag == "summary":
-            return f"\n\n**{self._line(node)}**\n\n"
-        return f"\n\n{self.written_children(node)}\n\n"
+        return self._simple(node)
+
+    def _simple(self, node: Node) -> str:
+        """Return what is a block with a mark around it, or just a block."""
+        match node.tag:
+            case "hr":
+                return "\n\n---\n\n"
+            case "dt":
+                return f"\n\n**{self._line(node)}**\n"
+            case "dd":
+                return f"\n: {self.written_children(node)}\n"
+            case "summary":
+                return f"\n\n**{self._line(node)}**\n\n"
+            case _:
+                return f"\n\n{self.written_children(node)}\n\n"
 
     def written_children(self, node: Node) -> str:
         """Return what stands in an element: blocks apart, words between them as paragraphs."""
@@ -125,14 +131,7 @@ class Writer:
         inner = "".join(self._inline_of(child) for child in one.children)
         if one.tag == "a":
             return self._link(one, inner)
-        if one.tag in ("code", "kbd", "samp", "tt"):
-            words = _SPACE.sub(" ", one.text()).strip()
-            return f"`{words}`" if words and "`" not in words else words
-        if one.tag in ("strong", "b") and inner.strip():
-            return f"**{inner.strip()}**" if inner.strip() == inner else f" **{inner.strip()}** "
-        if one.tag in ("sup",) and inner.strip().isdigit():
-            return f"^{inner.strip()}"
-        return inner if one.tag not in _BLOCKS else f" {inner} "
+        return _marked(one, inner)
 
     def _link(self, node: Node, words: str) -> str:
         place = node.get("href").strip()
@@ -185,6 +184,19 @@ class Writer:
 
     def _cell(self, cell: Node) -> str:
         return " ".join(self.written_children(cell).split()).replace("|", "\\|")
+
+
+def _marked(node: Node, inner: str) -> str:
+    """Return words with the marks that their element gives them."""
+    words = inner.strip()
+    if node.tag in ("code", "kbd", "samp", "tt"):
+        plain = _SPACE.sub(" ", node.text()).strip()
+        return f"`{plain}`" if plain and "`" not in plain else plain
+    if node.tag in ("strong", "b") and words:
+        return f"**{words}**" if words == inner else f" **{words}** "
+    if node.tag == "sup" and words.isdigit():
+        return f"^{words}"
+    return f" {inner} " if node.tag in _BLOCKS else inner
 
 
 def _is_block(node: Node) -> bool:
