@@ -11,6 +11,7 @@ from operant.ext.providers.chain import Chain
 from operant.ext.providers.choices import Choices
 from operant.sdk import Agent, ErrorInput, ModelInput, SessionInfo
 from operant.sdk.testing.fakes import CountingIds, ManualClock
+from operant.sdk.testing.store import MemoryStore
 
 AGENT = Agent(name="a", models=("one/x", "two/y"))
 FAILED = ErrorInput(
@@ -27,10 +28,8 @@ FAILED = ErrorInput(
 
 
 def chain(clock: ManualClock | None = None) -> Chain:
-    async def nothing(call: Any) -> dict[str, str]:
-        return {}
-
-    host: Any = SimpleNamespace(clock=clock or ManualClock(), ids=CountingIds(), call=nothing)
+    clock = clock or ManualClock()
+    host: Any = SimpleNamespace(clock=clock, ids=CountingIds(), kept=MemoryStore(clock))
     return Chain(host, ("found/z",), Choices(host, ("one", "two")))
 
 

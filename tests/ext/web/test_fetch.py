@@ -33,7 +33,8 @@ async def test_a_page_is_read_as_markdown_with_what_is_known_of_it(host: WebHost
     async with site(pages({"/": reply(200, ARTICLE.encode(), HTML)})) as here:
         text = await host.fetch(f"http://ok.test:{here.port}/")
     assert text.startswith(f"[http://ok.test:{here.port}/, ")
-    assert "# Bread\nMira Vell\n" in text
+    assert "Mira Vell\n\n# Bread\n" in text
+    assert text.count("# Bread") == 1
     assert "Flour, water and salt." in text
     assert f"[Salt](http://ok.test:{here.port}/salt)" in text
     assert "Imprint" not in text

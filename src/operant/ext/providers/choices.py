@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from operant.sdk import Agent, Host, Invalid, KvDelete, KvList, KvSet, ModelUse, Principal
+from operant.sdk import Agent, Host, Invalid, ModelUse, Principal, PutValue
 
-_NAMESPACE = "models"
+_NAMESPACE = "providers"
 _ALL = "*"
 
 
@@ -31,11 +31,11 @@ class Choices:
         key = f"agent:{agent}" if agent else _ALL
         kept = await self._all()
         if call.model:
-            await self._host.call(KvSet(namespace=_NAMESPACE, key=key, value=call.model))
             kept[key] = call.model
         else:
-            await self._host.call(KvDelete(namespace=_NAMESPACE, key=key))
             kept.pop(key, None)
+        value = call.model.encode() or None
+        await self._host.kept.write(PutValue(namespace=_NAMESPACE, key=key, value=value))
         return f"the agent {agent}" if agent else "every agent"
 
     async def said(self) -> dict[str, str]:
@@ -44,5 +44,6 @@ class Choices:
 
     async def _all(self) -> dict[str, str]:
         if self._kept is None:
-            self._kept = await self._host.call(KvList(namespace=_NAMESPACE))
+            found = await self._host.kept.values(_NAMESPACE)
+            self._kept = {key: value.decode() for key, value in found}
         return self._kept

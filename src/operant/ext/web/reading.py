@@ -49,8 +49,9 @@ class Reading:
             page = msgspec.json.decode(answer, type=Page)
         except msgspec.MsgspecError as error:
             raise CannotFetch(f"{raw.url} is a page that cannot be read.") from error
-        about = [page.title, *(one for one in (page.by, page.date, page.site) if one)]
-        head = "\n".join(one for one in (f"# {about[0]}" if about[0] else "", " · ".join(about[1:])) if one)
+        title = "" if page.text.startswith(f"# {page.title}\n") else f"# {page.title}"
+        about = " · ".join(one for one in (page.by, page.date, page.site) if one)
+        head = "\n".join(one for one in (title if page.title else "", about) if one)
         read = Read(url=raw.url, head=head, text=page.text, tier=raw.tier, links=tuple(page.links))
         return read, page.wants_script
 
