@@ -133,7 +133,7 @@ def _is_clutter(node: Node, total: int) -> bool:
 
 def _is_link_list(node: Node) -> bool:
     """Tell a list that only leads elsewhere: many links, hardly a word beside them."""
-    if node.tag not in ("ul", "ol", "div", "p", "td"):
+    if node.tag not in ("ul", "ol", "div", "p", "td", "center", "font", "span"):
         return False
     links = [one for one in node.walk() if one.tag == "a"]
     if len(links) < 4:

@@ -22,7 +22,9 @@ _DECLARED = re.compile(
 )
 _COLOUR = re.compile(r"(?<![\w-])color\s*:\s*([^;!]+)", re.IGNORECASE)
 _GROUND = re.compile(r"background(?:-color)?\s*:\s*([^;!]+)", re.IGNORECASE)
-_WHITE = frozenset(("white", "#fff", "#ffffff", "#fefefe", "rgb(255,255,255)", "transparent"))
+_WHITE = frozenset(("#ffffff", "#fefefe", "transparent"))
+_NAMED = {"white": "#ffffff", "black": "#000000", "rgb(255,255,255)": "#ffffff", "rgb(0,0,0)": "#000000"}
+_SHORT = re.compile(r"#[0-9a-f]{3}")
 _CLASSES = re.compile(
     r"(?:^|[\s_-])(?:sr-only|visually-hidden|visuallyhidden|screen-reader-text|screenreader|hidden|d-none|is-hidden|offscreen)"
     r"(?:$|\s)",
@@ -78,4 +80,7 @@ def _hiding(root: Node) -> Iterator[str]:
 
 
 def _plain(colour: str) -> str:
-    return "".join(colour.lower().split())
+    """Return a colour in one spelling, as far as there are many."""
+    name = "".join(colour.lower().split())
+    name = _NAMED.get(name, name)
+    return "#" + "".join(2 * digit for digit in name[1:]) if _SHORT.fullmatch(name) else name
