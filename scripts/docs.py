@@ -147,6 +147,26 @@ def tables() -> str:
     return "```sql\n" + re.sub(r"(?m)^    ", "", "".join(MIGRATIONS)).strip() + "\n```\n"
 
 
+def providers() -> str:
+    """Return every provider that is known by name."""
+    from operant.ext.providers.presets import PRESETS
+
+    rows = [
+        (
+            f"`{one.name}`",
+            one.protocol,
+            " or ".join(f"`{name}`" for name in (one.key, *one.also) if name)
+            + (f" and `{one.place}`" if one.place else "")
+            or "none: a server here",
+            f"`{one.model}`" if one.model else "",
+            f"`{one.embedding}`" if one.embedding else "",
+            one.base_url.replace("{place}", f"${one.place}"),
+        )
+        for one in PRESETS
+    ]
+    return table(("provider", "protocol", "variable", "model by itself", "vectors", "address"), rows)
+
+
 def tools() -> str:
     """Return every tool that comes with Operant: those that a model is told about, then those that it finds."""
     import asyncio
@@ -181,6 +201,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "errors": errors,
     "events": events,
     "hooks": hooks,
+    "providers": providers,
     "syscalls": syscalls,
     "tables": tables,
     "tools": tools,

@@ -33,7 +33,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name != "recorded-task.md"],  # what it shows is what a tool said
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_python_runs_and_settings_are_accepted(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     for snippet in PYTHON.findall(text):

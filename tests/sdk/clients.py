@@ -68,7 +68,7 @@ class Talk(Protocol):
 class OpenAi:
     """What both protocols of OpenAI have in common."""
 
-    broken = (openai.OpenAIError, httpx2.HTTPError)
+    broken: tuple[type[Exception], ...] = (openai.OpenAIError, httpx2.HTTPError)
 
     def __init__(self, api: openai.AsyncOpenAI) -> None:
         self.api = api
@@ -171,7 +171,7 @@ class ResponsesTalk(OpenAi):
 
 
 class MessagesTalk:
-    broken = (anthropic.APIError, httpx2.HTTPError)
+    broken: tuple[type[Exception], ...] = (anthropic.APIError, httpx2.HTTPError)
 
     def __init__(self, api: anthropic.AsyncAnthropic) -> None:
         self.api = api
@@ -226,7 +226,7 @@ class MessagesTalk:
 
 
 class GeminiTalk:
-    broken = (errors.APIError, httpx2.HTTPError)
+    broken: tuple[type[Exception], ...] = (errors.APIError, httpx2.HTTPError)
 
     def __init__(self, api: genai.Client) -> None:
         self.api = api

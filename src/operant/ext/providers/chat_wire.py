@@ -17,6 +17,8 @@ from operant.ext.providers.dialect import Encoded, is_image, words_of
 from operant.ext.providers.endpoint import Quirks
 from operant.sdk import BlobRef, Blobs, Facts, Message, ModelRequest, Parameters, Part, Reasoning, ToolCall, ToolSpec
 
+_MARKED = "anthropic/"
+"""Models that a reseller takes cache markers for."""
 _json = msgspec.json.Encoder(order="deterministic")
 
 
@@ -34,8 +36,11 @@ class Requests:
         pieces = [b'{"model":', _json.encode(request.model)]
         if request.tools:
             pieces += [b',"tools":', self._tool_list(request.tools)]
-        system = _json.encode({"role": "system", "content": request.system})
+        marked = self._quirks.markers and request.model.startswith(_MARKED)
+        system = _json.encode({"role": "system", "content": _marked(request.system) if marked else request.system})
         messages = await self._conversation(request.messages, facts.images)
+        if marked and messages and _is_words(request.messages[-1]):
+            messages[-1] = _json.encode({"role": "user", "content": _marked(words_of(request.messages[-1].parts))})
         pieces += [b',"messages":[', b",".join([system, *messages]), b"]", self._limits(request.parameters)]
         pieces.append(b',"stream":true')
         if self._quirks.stream_usage:
@@ -116,6 +121,15 @@ class Requests:
             data = base64.b64encode(await self._blobs.get_blob(part.digest)).decode()
             return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}
         return {"type": "text", "text": words_of((part,))}
+
+
+def _marked(words: str) -> list[dict[str, Any]]:
+    """Return words with a cache marker at their end."""
+    return [{"type": "text", "text": words, "cache_control": {"type": "ephemeral"}}]
+
+
+def _is_words(message: Message) -> bool:
+    return message.role == "user" and not _pictures(message)
 
 
 def _pictures(message: Message) -> list[BlobRef]:
