@@ -50,6 +50,13 @@ def test_c14_hidden_words_never_reach_the_model() -> None:
     assert precision(hidden, ours(hidden.html)) == 1.0
 
 
+def test_a_page_that_is_only_links_keeps_them() -> None:
+    names = ("alpha.txt", "beta.txt", "gamma.txt", "delta.txt", "epsilon-with-a-long-name.txt")
+    links = "".join(f"<li><a href='{name}'>{name}</a></li>" for name in names * 4)
+    text = ours(f"<html><head><title>Index</title></head><body><h1>Index</h1><hr><ul>{links}</ul><hr></body></html>")
+    assert all(name in text for name in names)
+
+
 def test_ours_is_at_least_as_good_as_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [(saved.kind, f1(saved, ours), f1(saved, theirs)) for saved in PAGES]
     mine, other = fmean(row[1] for row in rows), fmean(row[2] for row in rows)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from operant.ext.tools.output import paging
 from operant.ext.tools.settings import ToolsSettings
@@ -27,6 +30,7 @@ from operant.sdk import (
     ToolResult,
     Unavailable,
     failed,
+    text_of,
     tool,
 )
 
@@ -38,6 +42,10 @@ _PASSED = frozenset(
     ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 )
 _SET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
+_OFFLINE = re.compile(
+    r"could not resolve host|name resolution|network is unreachable|name or service not known|getaddrinfo|EAI_AGAIN",
+    re.IGNORECASE,
+)
 _DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -70,9 +78,10 @@ class Shell:
         except Unavailable as error:
             return failed(error.line())
         try:
-            return await self._told(finished, timeout_s, room)
+            told = await self._told(finished, timeout_s, room)
         finally:
             finished.output.close()
+        return _with_hint(told, call)
 
     @asynccontextmanager
     async def launched(
@@ -126,6 +135,19 @@ def base_environment(environment: Mapping[str, str], more: tuple[str, ...]) -> d
         name: value for name, value in environment.items() if name in _PASSED or name.startswith("LC_") or name in more
     }
     return {**_DEFAULTS, **passed, **_SET}
+
+
+def _with_hint(told: ToolResult, call: CallContext) -> ToolResult:
+    """Say why a command found no network, where that is so by the agent's settings."""
+    if (
+        told.outcome != "error"
+        or not call.agent.sandbox
+        or call.agent.network
+        or not _OFFLINE.search(text_of(told.parts))
+    ):
+        return told
+    hint = Text(text="\n[The sandbox has no network. The owner can name hosts in the agent's setting `network`.]")
+    return replace(told, parts=(*told.parts, hint))
 
 
 def _ending(finished: proc.Finished, timeout_s: float) -> tuple[Outcome, str]:

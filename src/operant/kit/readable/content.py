@@ -70,6 +70,13 @@ _MAIN_SHARE = 0.35
 _SHORT = 25
 
 
+def drop_never(root: Node) -> None:
+    """Take out what is no text on any page, but for what only leads elsewhere."""
+    for node in list(root.walk()):
+        if node.parent is not None and node.tag in _NEVER - {"nav", "menu"}:
+            node.drop()
+
+
 def drop_clutter(root: Node) -> None:
     """Take out what stands around the content."""
     total = len(root.text())

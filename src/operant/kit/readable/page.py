@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from operant.kit.readable.content import drop_clutter, main_of
+from operant.kit.readable.content import drop_clutter, drop_never, main_of
 from operant.kit.readable.hidden import drop_hidden
 from operant.kit.readable.markdown import Writer
 from operant.kit.readable.tree import Node, parsed
@@ -17,6 +17,8 @@ _SCRIPTED = re.compile(
 )
 _ROOTS = frozenset(("root", "app", "__next", "__nuxt", "react-root", "svelte", "main-app", "application"))
 _LITTLE = 200
+_SHARE = 8
+"""Text that is less than this part of the page, and little, is not what the page is about."""
 
 
 class Page(msgspec.Struct):
@@ -36,11 +38,21 @@ def read_page(html: str, url: str, *, inline_links: bool = True) -> Page:
     root = parsed(html)
     about = _About(root)
     base = root.find("base")
+    place = base.get("href") or url if base else url
     scripted = _wants_script(root)
     drop_hidden(root)
+    drop_never(root)
+    there = len(" ".join(root.text().split()))
+    writer = Writer(place, inline_links=inline_links)
     drop_clutter(root)
-    writer = Writer(base.get("href") or url if base else url, inline_links=inline_links)
     text = writer.written(main_of(root))
+    if len(text) < min(_LITTLE, there / _SHARE):
+        # What was taken for clutter was the page: a list of links, a menu.
+        whole = parsed(html)
+        drop_hidden(whole)
+        drop_never(whole)
+        writer = Writer(place, inline_links=inline_links)
+        text = writer.written(whole.find("body") or whole)
     links = [(words, place) for place, words in writer.links.items()]
     return Page(
         title=about.title,
