@@ -1,12 +1,15 @@
 """Renew the catalogue of models from a file in the format of models.dev or of LiteLLM.
 
-`python scripts/catalogue.py FILE [--date YYYY-MM]` reads JSON that somebody has downloaded, keeps the providers that
-we know, and writes `src/operant/ext/providers/catalogue.json`. Entries that the file does not have stay as they are.
+`python scripts/catalogue.py FILE_OR_URL [--date YYYY-MM]` reads JSON, keeps the providers that we know, and writes
+`src/operant/ext/providers/catalogue.json`. Entries that it does not have stay as they are. A model that is only there
+with a date is also known without it, by its latest.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,9 @@ LITELLM = {
     "fireworks_ai": "fireworks", "moonshot": "moonshot", "dashscope": "qwen", "zai": "zai",
 }  # fmt: skip
 MILLION = 1_000_000
+DATED = re.compile(r"[-@](?:20\d{6}|\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|latest|preview|exp)$")
+ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+MOST = 64 * 2**20
 
 
 def from_models_dev(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -40,18 +46,21 @@ def from_models_dev(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
                 "f": "pdf" in inputs,
                 "r": model.get("reasoning"),
             }
+            beyond = tier(200_000, models_dev_prices(cost.get("context_over_200k") or {}))
             found[f"{MODELS_DEV[provider]}/{name.casefold()}"] = entry(
-                limit.get("context"),
-                limit.get("output"),
-                {
-                    "input": cost.get("input"),
-                    "out": cost.get("output"),
-                    "cached": cost.get("cache_read"),
-                    "write": cost.get("cache_write"),
-                },
-                can,
+                limit.get("context"), limit.get("output"), models_dev_prices(cost), can, beyond
             )
     return {name: one for name, one in found.items() if one["window"]}
+
+
+def models_dev_prices(cost: dict[str, Any]) -> dict[str, Any]:
+    """Return prices under our names."""
+    return {
+        "input": cost.get("input"),
+        "out": cost.get("output"),
+        "cached": cost.get("cache_read"),
+        "write": cost.get("cache_write"),
+    }
 
 
 def from_litellm(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -77,22 +86,59 @@ def from_litellm(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
         found[f"{provider}/{own.casefold()}"] = entry(
             model.get("max_input_tokens") or model.get("max_tokens"),
             model.get("max_output_tokens"),
-            {key: None if value is None else round(value * MILLION, 6) for key, value in prices.items()},
+            {key: millions(value) for key, value in prices.items()},
             can,
+            litellm_tier(model),
         )
     return {name: one for name, one in found.items() if one["window"]}
 
 
-def entry(window: Any, output: Any, prices: dict[str, Any], can: dict[str, Any]) -> dict[str, Any]:
-    """Return one entry as the catalogue has it; what is not known is left out."""
-    made: dict[str, Any] = {"window": int(window or 0), "output": int(output or 0), **prices}
+def litellm_tier(model: dict[str, Any]) -> dict[str, Any]:
+    """Return what long calls cost, whose limit stands in the names of the fields."""
+    limit = next((found[1] for key in model if (found := ABOVE.fullmatch(key))), "0")
+    end = f"_above_{limit}k_tokens"
+    prices = {
+        "input": millions(model.get(f"input_cost_per_token{end}")),
+        "out": millions(model.get(f"output_cost_per_token{end}")),
+        "cached": millions(model.get(f"cache_read_input_token_cost{end}")),
+        "write": millions(model.get(f"cache_creation_input_token_cost{end}")),
+    }
+    return tier(int(limit) * 1000, prices)
+
+
+def tier(above: int, prices: dict[str, Any]) -> dict[str, Any]:
+    """Return what calls with more input cost, or nothing."""
+    if not above or prices["input"] is None or prices["out"] is None:
+        return {}
+    return {"above": above, **{key: value for key, value in prices.items() if value is not None}}
+
+
+def millions(per_token: float | None) -> float | None:
+    """Return a price per million tokens."""
+    return None if per_token is None else round(per_token * MILLION, 6)
+
+
+def entry(
+    window: Any, output: Any, prices: dict[str, Any], can: dict[str, Any], beyond: dict[str, Any]
+) -> dict[str, Any]:
+    """Return one entry as the catalogue has it; what is not known is left out, what is free is not."""
+    made: dict[str, Any] = {"window": int(window or 0), "output": int(output or 0) or None, **prices}
+    made["beyond"] = beyond or None
     made["can"] = "".join(letter for letter, able in can.items() if able)
-    return {key: value for key, value in made.items() if key in ("window", "can") or value not in (None, 0)}
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def aliased(models: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the models, those that are only there with a date also without it."""
+    plain: dict[str, dict[str, Any]] = {}
+    for name in sorted(models):
+        plain[DATED.sub("", name)] = models[name]
+    return {**plain, **models}
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any], date: str) -> dict[str, Any]:
     """Return the catalogue with what is new in it."""
-    models = {**ours["models"], **theirs}
+    models = {**ours["models"], **aliased(theirs)}
     return {"date": date or ours["date"], "models": dict(sorted(models.items()))}
 
 
@@ -104,12 +150,24 @@ def written(catalogue: dict[str, Any]) -> str:
     return f'{{"date":{json.dumps(catalogue["date"])},"models":{{\n' + ",\n".join(lines) + "\n}}\n"
 
 
+async def fetched(url: str) -> bytes:
+    """Return what is at an address."""
+    from operant.kit.http import Get, Http
+
+    async with Http() as http:
+        answer = await http.fetch(Get(url=url, max_bytes=MOST, total_s=120.0))
+    if answer.status != 200 or answer.truncated:
+        raise SystemExit(f"{url} answered {answer.status}{', and more than is read' if answer.truncated else ''}.")
+    return answer.body
+
+
 def main(arguments: list[str]) -> int:
     """Renew the file."""
     if not arguments:
-        print("usage: python scripts/catalogue.py FILE [--date YYYY-MM]", file=sys.stderr)
+        print("usage: python scripts/catalogue.py FILE_OR_URL [--date YYYY-MM]", file=sys.stderr)
         return 2
-    data = json.loads(Path(arguments[0]).read_text("utf-8"))
+    source = arguments[0]
+    data = json.loads(asyncio.run(fetched(source)) if "://" in source else Path(source).read_bytes())
     date = arguments[arguments.index("--date") + 1] if "--date" in arguments else ""
     by_provider = any(isinstance(one, dict) and "models" in one for one in data.values())
     theirs = from_models_dev(data) if by_provider else from_litellm(data)

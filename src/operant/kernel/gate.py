@@ -69,9 +69,8 @@ Admission = Admitted | Question | Answered
 def permitted(agent: Agent, name: str) -> bool:
     """Tell whether an agent may use a tool; a deny wins over an allow."""
     rules = agent.permissions
-    return any(fnmatchcase(name, rule) for rule in rules.tools) and not any(
-        fnmatchcase(name, rule) for rule in rules.deny
-    )
+    allowed = "*" in rules.tools or any(fnmatchcase(name, rule) for rule in rules.tools)
+    return allowed and not (rules.deny and any(fnmatchcase(name, rule) for rule in rules.deny))
 
 
 class Gate:

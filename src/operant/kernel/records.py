@@ -407,13 +407,36 @@ class ModelRequest(Record):
     session: str = ""
 
 
-class Price(Record):
+class Rates(Record):
     """US dollars per million tokens; `cached` and `cache_write` default to `input`."""
 
     input: float
     output: float
     cached: float | None = None
     cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """Return what a call costs in US dollars; reasoning is part of the output."""
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        fresh = max(0, usage.input - usage.cached - usage.cache_write)
+        total = fresh * self.input + usage.cached * cached + usage.cache_write * written + usage.output * self.output
+        return total / 1_000_000
+
+
+class Price(Rates):
+    """What a model costs; a call with more than `above` tokens of input costs `beyond` from its first token on."""
+
+    above: int = 0
+    beyond: Rates | None = None
+
+    def rates(self, tokens: int) -> Rates:
+        """Return the rates of a call with so many tokens of input."""
+        return self.beyond if self.beyond is not None and tokens > self.above else self
+
+    def of(self, usage: Usage) -> float:
+        """Return what a call costs in US dollars; reasoning is part of the output."""
+        return Rates.of(self.rates(usage.input), usage)
 
 
 class TextDelta(Record, tag_field="type", tag="text"):

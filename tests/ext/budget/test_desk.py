@@ -105,8 +105,8 @@ class Call:
         usage = output.reply.usage
         return usage if output.usd is None else msgspec.structs.replace(usage, usd=output.usd)
 
-    async def fail(self, at: int | None = None) -> None:
-        body = ModelFailed(model=MODEL, provider="m", error="server", purpose=self.about["purpose"])
+    async def fail(self, at: int | None = None, error: str = "server") -> None:
+        body = ModelFailed(model=MODEL, provider="m", error=error, purpose=self.about["purpose"])
         await self.host.tell(MODEL_FAILED, Happened(event=self._event(body, at)))
 
     async def stop(self) -> None:
@@ -272,15 +272,28 @@ async def test_trying_again_holds_once(open_office: Any) -> None:
         assert isinstance(await office.call("s").begin(800), ComputeOutput)
 
 
-async def test_a_call_that_failed_or_was_stopped_frees_everything(open_office: Any) -> None:
+async def test_a_call_that_failed_frees_everything(open_office: Any) -> None:
     office = await open_office(BudgetSettings(day=Purse(tokens=1_000)))
-    failed, stopped = office.call("s", purpose="compact"), office.call("t")
+    failed = office.call("s", purpose="compact")
 
     await failed.begin(800)
     await failed.fail()
-    assert isinstance(await stopped.begin(800), ComputeOutput)
+    assert isinstance(await office.call("t").begin(800), ComputeOutput)
+
+
+async def test_what_was_stopped_or_broke_off_counts_its_question(open_office: Any) -> None:
+    office = await open_office(BudgetSettings(day=Purse(tokens=1_000)))
+    stopped, cut = office.call("s"), office.call("t")
+
+    assert isinstance(await stopped.begin(300), ComputeOutput)
     await stopped.stop()
-    assert isinstance(await office.call("u").begin(800), ComputeOutput)
+    assert isinstance(await cut.begin(400), ComputeOutput)
+    await cut.fail(error="cut")
+    refused = await office.call("u").begin(250)
+
+    assert isinstance(refused, Reject)
+    assert refused.reason.startswith("Today's budget does not reach: 700 tokens of 1,000 tokens used")
+    assert isinstance(await office.call("u").begin(200), ComputeOutput)
 
 
 async def test_news_of_an_old_failure_does_not_free_the_next_try(open_office: Any) -> None:

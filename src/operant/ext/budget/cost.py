@@ -8,21 +8,19 @@ from operant.sdk import Price, Usage
 _MILLION = 1_000_000
 
 
-def cost_of(usage: Usage, price: Price) -> float:
-    """Return US dollars for a call; `usage.input` includes the cached and the cache-written tokens."""
-    cached = price.input if price.cached is None else price.cached
-    written = price.input if price.cache_write is None else price.cache_write
-    fresh = max(0, usage.input - usage.cached - usage.cache_write)
-    total = fresh * price.input + usage.cached * cached + usage.cache_write * written + usage.output * price.output
-    return total / _MILLION
-
-
 def at_most(estimate: int, output: int, price: Price | None) -> Amount:
     """Return what a call can cost: all of its input at the dearest rate, all of its output used."""
     if price is None:
         return Amount(tokens=estimate + output)
-    rate = max(price.input, price.cache_write or 0.0)
-    return Amount(usd=(estimate * rate + output * price.output) / _MILLION, tokens=estimate + output)
+    rates = price.rates(estimate)
+    rate = max(rates.input, rates.cache_write or 0.0)
+    return Amount(usd=(estimate * rate + output * rates.output) / _MILLION, tokens=estimate + output)
+
+
+def at_least(estimate: int, price: Price | None) -> Amount:
+    """Return what a call has cost that was broken off: a provider charges the input, of its output nobody knows."""
+    usage = Usage(input=estimate)
+    return Amount(usd=price.of(usage) if price else 0.0, tokens=estimate)
 
 
 def amount_of(usage: Usage, usd: float | None = None) -> Amount:

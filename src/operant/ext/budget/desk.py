@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from operant.ext.budget.calendar import day_of, days_before
-from operant.ext.budget.cost import amount_of, at_most, cost_of
-from operant.ext.budget.ledger import Ledger, Owner, Scope
+from operant.ext.budget.cost import amount_of, at_least, at_most
+from operant.ext.budget.ledger import Hold, Ledger, Owner, Scope
 from operant.ext.budget.limits import within_limits
 from operant.ext.budget.report import Reporter, UsageReport
 from operant.ext.budget.settings import BudgetSettings, Purse
@@ -37,6 +37,8 @@ _AMPLE = 32_768
 """Output tokens held for a call that has no limit of its own: hardly a reply is longer."""
 _MODEST = 4_096
 """Output tokens that a call is limited to where the budget does not reach for an ample reply."""
+_READ = frozenset({"content_filter", "cut", "empty", "malformed", "stalled"})
+"""Kinds of failures before which a provider had begun to answer."""
 _LAST = -1_000
 """Priority after everybody else: what is held must not be left behind by a later refusal."""
 
@@ -68,7 +70,7 @@ class Pricing:
         reply, price = output.reply, self._host.price(input.model)
         if price is None or reply.usage.usd:
             return None
-        usd = cost_of(reply.usage, price)
+        usd = price.of(reply.usage)
         if not usd:
             return None
         return msgspec.structs.replace(output, usd=usd)
@@ -105,8 +107,14 @@ class Desk:
         wanted = output.parameters.max_output_tokens or _AMPLE
         refused = self._refused(input, wanted)
         if refused is None:
-            amount = at_most(input.estimate, wanted, self._host.price(input.model))
-            self._ledger.hold(_owner(input), self._scopes(input), amount, self._host.clock.now())
+            price = self._host.price(input.model)
+            hold = Hold(
+                amount=at_most(input.estimate, wanted, price),
+                least=at_least(input.estimate, price),
+                keys=frozenset(scope.key for scope in self._scopes(input)),
+                made=self._host.clock.now(),
+            )
+            self._ledger.hold(_owner(input), hold)
         return refused
 
     async def settle(self, input: ComputedInput, output: ComputedOutput) -> None:
@@ -119,17 +127,24 @@ class Desk:
         self._ledger.spend([scope.key for scope in self._scopes(input)], cost)
 
     async def failed(self, input: Happened) -> None:
-        """Let go of what was held for a call that failed, and count what it cost all the same."""
+        """Let go of what was held for a call that failed, and count what it cost all the same.
+
+        Nobody reports the usage of an answer that broke off, but its provider has read the question.
+        """
         event = input.event
         if isinstance(event.body, ModelFailed):
             self._today()
             hold = self._ledger.release(Owner(session=event.session, purpose=event.body.purpose), event.at)
             if hold is not None:
-                self._ledger.spend(hold.keys, amount_of(event.body.usage))
+                cost = amount_of(event.body.usage)
+                read = event.body.error in _READ and not cost.tokens
+                self._ledger.spend(hold.keys, hold.least if read else cost)
 
     async def ended(self, input: Happened) -> None:
-        """Let go of what a turn's calls still hold, as after a stop."""
-        self._ledger.release_session(input.event.session, input.event.at)
+        """Let go of what a turn's calls still hold, as after a stop; their questions have been read all the same."""
+        self._today()
+        for hold in self._ledger.release_session(input.event.session, input.event.at):
+            self._ledger.spend(hold.keys, hold.least)
 
     def _refused(self, input: ComputeInput, output_tokens: int) -> Reject | None:
         self._today()

@@ -55,9 +55,10 @@ class Owner(Record):
 
 
 class Hold(Record):
-    """An amount kept for a call under way, and the budgets that it is kept in."""
+    """An amount kept for a call under way, and the budgets that it is kept in; `least` is what it costs broken off."""
 
     amount: Amount
+    least: Amount
     keys: frozenset[Key]
     made: int
 
@@ -109,13 +110,12 @@ class Ledger:
                 return Short(scope=scope, spent=spent, held=held, wanted=wanted, unit="tokens")
         return None
 
-    def hold(self, owner: Owner, scopes: tuple[Scope, ...], amount: Amount, at: int) -> None:
+    def hold(self, owner: Owner, hold: Hold) -> None:
         """Keep an amount for a call, instead of what its owner held before."""
         self.release(owner)
-        hold = Hold(amount=amount, keys=frozenset(scope.key for scope in scopes), made=at)
         self._holds.setdefault(owner.session, {})[owner.purpose] = hold
         for key in hold.keys:
-            self._held[key] = self._held.get(key, Amount()) + amount
+            self._held[key] = self._held.get(key, Amount()) + hold.amount
 
     def release(self, owner: Owner, at: int | None = None) -> Hold | None:
         """Let go of what an owner holds; with `at`, only if it was held by then."""
@@ -132,7 +132,7 @@ class Ledger:
             self._held.clear()  # forgets what the rounding of many sums left over
         return hold
 
-    def release_session(self, session: str, at: int) -> None:
-        """Let go of everything that a session held by a time."""
-        for purpose in tuple(self._holds.get(session, ())):
-            self.release(Owner(session=session, purpose=purpose), at)
+    def release_session(self, session: str, at: int) -> tuple[Hold, ...]:
+        """Let go of everything that a session held by a time, and return it."""
+        owners = [Owner(session=session, purpose=purpose) for purpose in self._holds.get(session, ())]
+        return tuple(hold for owner in owners if (hold := self.release(owner, at)) is not None)

@@ -61,11 +61,11 @@ class Shelf:
         """Look at the files, and import those that are not as they were."""
         if not agent.workspace:
             return
-        folder = Path(agent.workspace) / FOLDER
+        folder = f"{agent.workspace}/{FOLDER}"
         prints = _prints(folder)
         before = self._known.get(agent.name, _NOTHING)
         if prints != before.prints:
-            self._known[agent.name] = await self._read(agent, folder, prints, before)
+            self._known[agent.name] = await self._read(agent, Path(folder), prints, before)
 
     async def _read(self, agent: Agent, folder: Path, prints: tuple[Print, ...], before: _Known) -> _Known:
         taken = {spec.name for spec in await self._host.call(ToolList())}
@@ -87,8 +87,10 @@ class Shelf:
         return _Known(prints, tools, specs)
 
 
-def _prints(folder: Path) -> tuple[Print, ...]:
-    """Return the state of every plain file that can be a tool; links are none."""
+def _prints(folder: str) -> tuple[Print, ...]:
+    """Return the state of every plain file that can be a tool; links are none. Asked on every turn."""
+    if not os.access(folder, os.R_OK):
+        return ()
     try:
         with os.scandir(folder) as entries:
             found = [

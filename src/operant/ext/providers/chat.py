@@ -6,7 +6,15 @@ from typing import Any
 
 import msgspec
 
-from operant.ext.providers.chat_wire import Choice, Chunk, Requests, UsagePiece, decode_chunk
+from operant.ext.providers.chat_wire import (
+    Choice,
+    Chunk,
+    OutputDetails,
+    PromptDetails,
+    Requests,
+    UsagePiece,
+    decode_chunk,
+)
 from operant.ext.providers.dialect import apart
 from operant.ext.providers.endpoint import Endpoint
 from operant.kit.sse import ServerEvent
@@ -26,6 +34,7 @@ from operant.sdk import (
     Usage,
 )
 
+_TICKS = 10**10
 _FINISH = {"tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length", "stop": "stop"}
 
 
@@ -50,15 +59,16 @@ class OpenAIChat:
 
     def gathering(self, model: str) -> ChatGathering:
         """Begin a reply."""
-        return ChatGathering(self._endpoint.name, model)
+        return ChatGathering(self._endpoint.name, model, self._endpoint.quirks.charges)
 
 
 class ChatGathering:
     """Put a reply together; calls come out only when all of them are there."""
 
-    def __init__(self, provider: str, model: str) -> None:
+    def __init__(self, provider: str, model: str, charges: bool = False) -> None:
         self._provider = provider
         self._model = model
+        self._charges = charges
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, _GatheredCall] = {}
@@ -79,7 +89,7 @@ class ChatGathering:
         if chunk.error is not None:
             raise ModelError("server", f"{self._provider} failed in the middle: {chunk.error.message or 'no reason'}")
         if chunk.usage is not None:
-            self._usage = _usage(chunk.usage)
+            self._usage = _usage(chunk.usage, self._charges)
         return [part for choice in chunk.choices for part in self._choice(chunk, choice)]
 
     def _choice(self, chunk: Chunk, choice: Choice) -> list[StreamPart]:
@@ -137,12 +147,28 @@ class _GatheredCall:
             self.arguments.append(piece.function.arguments or "")
 
 
-def _usage(piece: UsagePiece) -> Usage:
-    prompt, output = piece.prompt_tokens_details, piece.completion_tokens_details
+def _usage(piece: UsagePiece, charges: bool) -> Usage:
+    prompt, output = piece.prompt_tokens_details or PromptDetails(), piece.completion_tokens_details or OutputDetails()
+    taken, given, thought = piece.prompt_tokens or 0, piece.completion_tokens or 0, output.reasoning_tokens or 0
+    if thought and piece.total_tokens == taken + given + thought:
+        given += thought  # xAI counts thinking beside the output, and charges both
     return Usage(
-        input=piece.prompt_tokens or 0,
-        cached=(prompt.cached_tokens or 0) if prompt else 0,
-        output=piece.completion_tokens or 0,
-        reasoning=(output.reasoning_tokens or 0) if output else 0,
+        input=taken,
+        cached=prompt.cached_tokens or _count(piece.cached_tokens) or _count(piece.prompt_cache_hit_tokens),
+        cache_write=prompt.cache_write_tokens or 0,
+        output=given,
+        reasoning=thought,
         calls=1,
+        usd=_cost(piece, charges),
     )
+
+
+def _count(said: Any) -> int:
+    return said if isinstance(said, int) else 0
+
+
+def _cost(piece: UsagePiece, charges: bool) -> float:
+    """Return what the provider says that a call cost, 0 where it does not say."""
+    if isinstance(piece.cost_in_usd_ticks, int):
+        return piece.cost_in_usd_ticks / _TICKS
+    return float(piece.cost) if charges and isinstance(piece.cost, int | float) else 0.0

@@ -81,8 +81,10 @@ class Requests:
             if brought and message.role != "tool":
                 encoded.append(_json.encode(await self._shown(brought)))
                 brought = []
-            encoded.append(await self._encoded.of(message, images, partial(self._bytes, images=images)))
-            brought += _pictures(message) if images and message.role == "tool" else []
+            data = self._encoded.peek(message, images)
+            encoded.append(data or await self._encoded.of(message, images, partial(self._bytes, images=images)))
+            if images and message.role == "tool":
+                brought += _pictures(message)
         return [*encoded, _json.encode(await self._shown(brought))] if brought else encoded
 
     async def _bytes(self, message: Message, images: bool) -> bytes:
@@ -172,9 +174,10 @@ class Choice(msgspec.Struct):
 
 
 class PromptDetails(msgspec.Struct):
-    """How many of the prompt's tokens were cached."""
+    """How many of the prompt's tokens were cached, and how many are from now on."""
 
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class OutputDetails(msgspec.Struct):
@@ -184,12 +187,21 @@ class OutputDetails(msgspec.Struct):
 
 
 class UsagePiece(msgspec.Struct):
-    """The provider's count."""
+    """The provider's count; some say in places of their own what was cached, and what it cost."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: OutputDetails | None = None
+    cached_tokens: Any = None
+    """Moonshot."""
+    prompt_cache_hit_tokens: Any = None
+    """DeepSeek."""
+    cost: Any = None
+    """OpenRouter, in US dollars; others mean something else by it."""
+    cost_in_usd_ticks: Any = None
+    """xAI, ten thousand millions to a US dollar."""
 
 
 class ErrorPiece(msgspec.Struct):

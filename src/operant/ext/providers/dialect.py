@@ -64,6 +64,11 @@ class Encoded:
     def __init__(self) -> None:
         self._kept: dict[tuple[int, bool], tuple[Message, bytes]] = {}
 
+    def peek(self, message: Message, images: bool) -> bytes | None:
+        """Return a message's bytes where they are known; a long conversation is mostly that."""
+        kept = self._kept.get((id(message), images))
+        return kept[1] if kept is not None and kept[0] is message else None
+
     async def of(self, message: Message, images: bool, encode: Callable[[Message], Awaitable[bytes]]) -> bytes:
         """Return a message's bytes; `images` tells whether the model can see any."""
         key = (id(message), images)

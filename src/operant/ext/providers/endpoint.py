@@ -26,6 +26,8 @@ class Quirks(Record):
     """Whether the chat protocol takes cache markers for the models of others."""
     reasoning_field: str = ""
     """Name of the chat protocol's field in which reasoning goes back."""
+    charges: bool = False
+    """Whether the chat protocol's `usage.cost` is what a call cost in US dollars."""
     effort_field: str = "reasoning_effort"
     """Name of the chat protocol's field for how long to think; empty where there is none."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import msgspec
 
@@ -13,6 +15,7 @@ from operant.sdk import Clock, ModelError, ModelErrorKind
 
 _STATUS: dict[int, ModelErrorKind] = {
     401: "auth",
+    402: "auth",
     403: "auth",
     404: "not_found",
     408: "timeout",
@@ -56,20 +59,43 @@ _CODES: dict[str, ModelErrorKind] = {
     "vector_store_timeout": "timeout",
 }
 """What an error inside a stream means: its status was 200."""
+_UNPAID = frozenset(
+    (
+        "billing_error",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "exceeded_current_quota_error",
+        "insufficient_balance",
+        "insufficient_quota",
+    )
+)
+"""Codes of an account without money: some send them as 429, but no waiting helps."""
+_BROKE = ("credit balance is too low", "insufficient balance", "insufficient credit", "out of credits")
+_DELAY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')
+"""Where Google says how long to wait: not in a header."""
 _CANNOT = ("does not support", "not supported", "unsupported", "no endpoints found that support", "not enabled for")
 _WHAT = ("image", "vision", "multimodal", "tool", "function call")
 
 
 async def refusal(response: HttpResponse, endpoint: Endpoint, clock: Clock) -> ModelError:
     """Say what a refusal means; the key is never in the sentence."""
-    said = said_in(await response.text())
-    kind = kind_of(response.status, said)
+    body = await response.text()
+    told = told_in(body)
+    said = told.message or ""
+    unpaid = response.status == 402 or is_unpaid(told)
+    kind = "auth" if unpaid else kind_of(response.status, said)
     hint = ""
-    if kind == "auth":
+    if unpaid:
+        hint = f"The account at {endpoint.name} has no credit: see its billing page."
+    elif kind == "auth":
         hint = f"Check the key: {endpoint.key.name or f'providers.{endpoint.name}.api_key'}."
     said = hidden(said, endpoint)
     sentence = f"{endpoint.name} refused ({response.status}){': ' + said if said else '.'}"
-    return ModelError(kind, sentence, hint, retry_after=retry_after(response.headers, clock.now()))
+    wait = retry_after(response.headers, clock.now())
+    delay = _DELAY.search(body)
+    if wait is None and delay is not None:
+        wait = float(delay[1])
+    return ModelError(kind, sentence, hint, retry_after=wait)
 
 
 def failure(endpoint: Endpoint, code: str, said: str) -> ModelError:
@@ -106,26 +132,37 @@ def lacking(said: str) -> str:
     return {"": "", "tool": "tools", "function call": "tools"}.get(what, "images")
 
 
-def said_in(body: str) -> str:
+class Told(msgspec.Struct):
+    """What an error body says: a sentence, and the code for it under either name."""
+
+    message: str | None
+    code: Any = None
+    type: Any = None
+
+
+class _Nested(msgspec.Struct):
+    error: Told
+
+
+def told_in(body: str) -> Told:
     """Find the sentence in an error body; Google wraps it in a list."""
-    for shape in (_Nested, _Flat, list[_Nested]):
+    for shape in (_Nested, Told, list[_Nested]):
         try:
             found = msgspec.json.decode(body, type=shape)
         except msgspec.MsgspecError:
             continue
         if isinstance(found, list):
-            found = found[0] if found else _Flat(None)
-        said = found.error if isinstance(found, _Nested) else found
-        return (said.message or "")[:300]
-    return body.strip().splitlines()[0][:200] if body.strip() else ""
+            found = found[0] if found else Told(None)
+        told = found.error if isinstance(found, _Nested) else found
+        return Told((told.message or "")[:300], told.code, told.type)
+    return Told(body.strip().splitlines()[0][:200] if body.strip() else "")
 
 
-class _Flat(msgspec.Struct):
-    message: str | None
-
-
-class _Nested(msgspec.Struct):
-    error: _Flat
+def is_unpaid(told: Told) -> bool:
+    """Tell whether an account has run out of money."""
+    folded = (told.message or "").casefold()
+    named = any(isinstance(code, str) and code in _UNPAID for code in (told.code, told.type))
+    return named or any(words in folded for words in _BROKE)
 
 
 def retry_after(headers: Mapping[str, str], now: int) -> float | None:

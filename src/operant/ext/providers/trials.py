@@ -153,14 +153,8 @@ class _Tried:
         raise ModelError("cut", f"{self._provider.name} ended its answer before it was whole.")
 
     def _cost(self, reply: Reply) -> float:
-        price, used = self._facts.price, reply.usage
-        if price is None:
-            return 0.0
-        cached = price.input if price.cached is None else price.cached
-        written = price.input if price.cache_write is None else price.cache_write
-        fresh = max(0, used.input - used.cached - used.cache_write)
-        total = fresh * price.input + used.cached * cached + used.cache_write * written + used.output * price.output
-        return total / 1_000_000
+        price = self._facts.price
+        return reply.usage.usd or (price.of(reply.usage) if price else 0.0)
 
 
 def _short(reply: Reply) -> str:
