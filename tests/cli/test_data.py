@@ -181,6 +181,33 @@ def test_a_session_gets_a_model(served: Operant) -> None:
     assert served("model", "list", "--json").json()["providers"]
     assert served("model", "use", "offline/commands", "--json").json()["model"] == "offline/commands"
     assert served("model", "use", "default", "--json").json()["model"] == ""
+    wrong = served("model", "use", "nobody/x")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "there are: offline" in wrong.err
+
+
+def test_models_are_shown_found_and_tried(served: Operant) -> None:
+    assert "wants ANTHROPIC_API_KEY" in served("model", "list", "--all").out
+    known = {one["name"]: one for one in served("model", "list", "--json").json()["known"]}
+    assert known["openai"]["protocol"] == "responses"
+    price = served("model", "show", "anthropic/claude-haiku-4-5", "--json").json()["price"]
+    assert (price["input"], price["cached"], price["cache_write"], price["output"]) == (1, 0.1, 1.25, 5)
+    assert "above 272,000 in" in served("model", "show", "openai/gpt-5.4").out
+    assert served("model", "show", "nobody/x").code == 4
+    assert [one["model"] for one in served("model", "search", "haiku", "4-5", "--json").json()] == [
+        "anthropic/claude-haiku-4-5"
+    ]
+    assert "no intelligence" in served("model", "test").out
+    assert served("model", "use", "offline/x", "--all", "--agent", "operant").code == 2
+
+
+def test_a_choice_for_all_agents_is_listed_with_its_reason(served: Operant) -> None:
+    assert served("model", "use", "offline/chosen", "--all").code == 0
+    (first, *_) = served("model", "list", "--json").json()["models"]
+    assert first["model"] == "offline/chosen"
+    assert "chosen for all agents" in first["why"]
+    assert served("model", "use", "default", "--all").code == 0
+    assert "chosen" not in served("model", "list").out
 
 
 def test_the_log_is_shown(served: Operant) -> None:

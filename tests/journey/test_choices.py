@@ -8,7 +8,16 @@ import pytest
 
 from operant.kernel.errors import Invalid, NotFound
 from operant.kernel.records import OWNER, BlobRef, ModelReplied, text_of
-from operant.kernel.syscalls import ModelEmbed, ModelList, ModelSearch, ModelTest, ModelUse, ToolInvoke
+from operant.kernel.syscalls import (
+    ModelEmbed,
+    ModelGet,
+    ModelList,
+    ModelSearch,
+    ModelTest,
+    ModelUse,
+    ProviderList,
+    ToolInvoke,
+)
 from operant.sdk.testing.server import scripted_server
 from tests.journey.house import ended, say, system
 
@@ -49,6 +58,45 @@ async def test_the_catalogue_is_searched_and_says_what_is_ready(tmp_path: Path) 
         assert not found[0].ready
         assert "images" in found[0].can
         assert await made.kernel.call(OWNER, ModelSearch(words="no such thing")) == ()
+
+
+async def test_what_a_server_lists_is_found_too_and_comes_first(tmp_path: Path) -> None:
+    for protocol in ("openai", "anthropic", "gemini"):
+        async with scripted_server() as server, system(tmp_path / protocol, server, protocol=protocol) as made:
+            found = await made.kernel.call(OWNER, ModelSearch(words="one"))
+        assert (found[0].model, found[0].ready) == ("scripted/one", True)
+
+
+async def test_the_models_of_an_agent_are_listed_with_their_reasons(tmp_path: Path) -> None:
+    async with scripted_server() as server, system(tmp_path / "home", server) as made:
+        await made.kernel.call(OWNER, ModelUse(model="offline/x", agent="operant"))
+        await made.kernel.call(OWNER, ModelUse(model="scripted/two"))
+        listed = await made.kernel.call(OWNER, ModelList(agent="operant"))
+    assert [one.model for one in listed] == ["offline/x", "scripted/two", "scripted/one"]
+    assert ["the agent operant" in listed[0].why, "all agents" in listed[1].why] == [True, True]
+    assert "the settings of operant" in listed[2].why
+
+
+async def test_providers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
+    async with scripted_server() as server, system(tmp_path / "home", server) as made:
+        listed = {one.name: one for one in await made.kernel.call(OWNER, ProviderList())}
+        assert (listed["scripted"].ready, listed["scripted"].wants) == (True, "")
+        assert next(iter(listed)) == "scripted"
+        assert listed["gemini"].wants == "GEMINI_API_KEY or GOOGLE_API_KEY"
+        assert listed["azure"].wants == "AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT"
+        assert listed["ollama"].wants.startswith("a server at http://127.0.0.1:")
+        known = await made.kernel.call(OWNER, ModelGet(model="scripted/one"))
+        assert known.price is not None
+        assert (known.price.output, known.window, known.ready) == (2.0, 32_000, True)
+        with pytest.raises(NotFound, match="Nothing is known"):
+            await made.kernel.call(OWNER, ModelGet(model="nobody/x"))
+
+
+async def test_the_offline_model_says_that_there_is_nothing_to_try(tmp_path: Path) -> None:
+    async with scripted_server() as server, system(tmp_path / "home", server) as made:
+        (trial,) = await made.kernel.call(OWNER, ModelTest(model="offline/commands"))
+    assert trial.ok is None
+    assert "no intelligence" in trial.words
 
 
 @pytest.mark.parametrize("protocol", ["openai", "responses", "anthropic", "gemini"])

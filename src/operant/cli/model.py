@@ -10,16 +10,18 @@ from operant.cli import figures
 from operant.cli.here import call
 from operant.cli.inert import inert
 from operant.cli.output import json_option, print_json, print_table, say
-from operant.kernel.errors import NotFound, OperantError
-from operant.kernel.records import Agent
+from operant.kernel.errors import Invalid, NotFound, OperantError
+from operant.kernel.records import Price
 from operant.kernel.syscalls import (
-    AgentGet,
     KernelStatus,
+    ModelGet,
     ModelInfo,
     ModelList,
     ModelSearch,
     ModelTest,
     ModelUse,
+    ProviderInfo,
+    ProviderList,
     SessionGet,
     SessionOpen,
     SessionUpdate,
@@ -27,6 +29,8 @@ from operant.kernel.syscalls import (
 from operant.sdk.client import Client
 
 MAIN = "main"
+_MANY = 200
+_PROVIDER = ("provider", "", "model by itself", "speaks", "address")
 
 
 @click.group(help="See which models there are, and choose one.")
@@ -35,20 +39,51 @@ def command() -> None:
 
 
 @command.command("list", help="List the models that are used when nobody names one, best first, and all providers.")
+@click.option("--agent", default="", help="That this agent uses, instead of the default one.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also the providers that are known and what each of them lacks."
+)
 @json_option
-def list_models(as_json: bool) -> None:
+def list_models(agent: str, everything: bool, as_json: bool) -> None:
     """Print models."""
-    models = _models()
+    models = _models(agent)
     providers = call(KernelStatus()).models
+    known = _known() if everything or as_json else ()
     if as_json:
-        print_json({"models": models, "providers": providers})
+        print_json({"models": models, "providers": providers, "known": known})
         return
     _print_models(models, "No model was found.")
-    say(f"\nproviders: {inert(', '.join(providers)) or 'none'}")
+    if everything:
+        say("")
+        print_table(_PROVIDER, [_provider(one) for one in known], "No provider is known.")
+        return
+    say(f"\nproviders: {inert(', '.join(providers)) or 'none'} (--all: what the others lack)")
     say("`operant model search WORDS` looks into the catalogue, `operant model test` tries one.")
 
 
-@command.command("search", help="Find models in the catalogue by words of their names, with sizes and prices.")
+@command.command("show", help="Show what is known of a model: sizes, prices, what it can.")
+@click.argument("model")
+@json_option
+def show(model: str, as_json: bool) -> None:
+    """Print one model."""
+    one = call(ModelGet(model=model))
+    if as_json:
+        print_json(one)
+        return
+    rows = [
+        ("window", f"{_size(one.window) or 'unknown'} tokens"),
+        ("output", f"{_size(one.output)} tokens" if one.output else "unknown"),
+        ("in / cached / out", f"$ {_price(one)} per million" if one.price else "no price is known"),
+        *_more(one.price),
+        ("can", ", ".join(one.can) or "words only"),
+        ("provider", _ready(one)),
+    ]
+    print_table((one.model, ""), rows, "")
+
+
+@command.command(
+    "search", help="Find models by words of their names: in the catalogue, and at providers that are here."
+)
 @click.argument("words", nargs=-1)
 @json_option
 def search(words: tuple[str, ...], as_json: bool) -> None:
@@ -62,6 +97,8 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
     ]
     heads = ("model", "window", "output", "in / cached / out, $ per million", "can", "provider")
     print_table(heads, rows, "No model of this name is known; a model that is not in the catalogue can still be used.")
+    if len(rows) >= _MANY:
+        say(f"\nThese are the first {len(rows)}: more words find fewer.")
 
 
 @command.command(
@@ -86,6 +123,10 @@ def use(model: str, session: str, agent: str, everywhere: bool, as_json: bool) -
 
 
 def _use_in(session: str, name: str, as_json: bool) -> None:
+    providers = call(KernelStatus()).models
+    provider, _, model = name.partition("/")
+    if name and (provider not in providers or not model):
+        raise Invalid(f"{name!r} is no model here.", f"Name it as PROVIDER/MODEL; there are: {', '.join(providers)}.")
     if session == MAIN:
         call(SessionOpen(session=MAIN))
     else:
@@ -120,6 +161,20 @@ def _print_models(models: Sequence[ModelInfo], nothing: str) -> None:
     print_table(("model", "window", "in / cached / out, $", "why"), rows, nothing)
 
 
+def _provider(one: ProviderInfo) -> tuple[str, ...]:
+    return (one.name, "ready" if one.ready else f"wants {one.wants}", one.model, one.protocol, one.address)
+
+
+def _more(price: Price | None) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if price is not None and price.cache_write is not None:
+        rows.append(("written to the cache", f"$ {price.cache_write:g} per million"))
+    if price is not None and price.beyond is not None:
+        rates = price.beyond
+        rows.append((f"above {price.above:,} in", f"$ {rates.input:g} in, {rates.output:g} out per million"))
+    return rows
+
+
 def _size(tokens: int) -> str:
     return f"{tokens:,}" if tokens else ""
 
@@ -137,9 +192,6 @@ def _ready(one: ModelInfo) -> str:
 
 async def explain(client: Client) -> str:
     """Say in one line which model answers and why."""
-    agent = await client.call(AgentGet())
-    if agent.models:
-        return _configured(agent)
     try:
         models = await client.call(ModelList())
     except OperantError:
@@ -147,11 +199,16 @@ async def explain(client: Client) -> str:
     return models[0].why or f"Using {models[0].model}." if models else "No model was found."
 
 
-def _configured(agent: Agent) -> str:
-    return f"Using {agent.models[0]}, because the settings of {agent.name} say so."
+def _known() -> Sequence[ProviderInfo]:
+    try:
+        return call(ProviderList())
+    except NotFound:
+        return ()
 
 
-def _models() -> Sequence[ModelInfo]:
+def _models(agent: str) -> Sequence[ModelInfo]:
+    if agent:
+        return call(ModelList(agent=agent))
     try:
         return call(ModelList())
     except NotFound:

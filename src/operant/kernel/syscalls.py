@@ -298,11 +298,21 @@ class ModelInfo(Record):
 
 
 class ModelList(Syscall[tuple[ModelInfo, ...]]):
-    """List the models that are used when neither agent nor session names one, best first."""
+    """List the models that an agent uses (empty: the default one), best first; a session's own comes before them."""
 
     call = "model.list"
     capability = "agent.read"
     returns = tuple[ModelInfo, ...]
+    agent: str = ""
+
+
+class ModelGet(Syscall[ModelInfo]):
+    """Return what is known of a model, as `provider/model`; of one that is in no catalogue it is a guess."""
+
+    call = "model.get"
+    capability = "agent.read"
+    returns = ModelInfo
+    model: str
 
 
 class ModelSearch(Syscall[tuple[ModelInfo, ...]]):
@@ -312,6 +322,25 @@ class ModelSearch(Syscall[tuple[ModelInfo, ...]]):
     capability = "agent.read"
     returns = tuple[ModelInfo, ...]
     words: str = ""
+
+
+class ProviderInfo(Record):
+    """A provider that is known or configured; `wants` says what it lacks where it is not `ready`."""
+
+    name: str
+    protocol: str
+    address: str
+    model: str = ""
+    ready: bool = True
+    wants: str = ""
+
+
+class ProviderList(Syscall[tuple[ProviderInfo, ...]]):
+    """List all providers that are known or configured, those that can be used first."""
+
+    call = "provider.list"
+    capability = "agent.read"
+    returns = tuple[ProviderInfo, ...]
 
 
 class ModelUse(Syscall[str]):

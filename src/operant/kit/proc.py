@@ -48,6 +48,16 @@ class Limits:
     rlimits: tuple[tuple[int, int], ...] = ((4, 0),)  # RLIMIT_CORE: no core dumps in a workspace
 
 
+def rlimits(*, memory_bytes: int, cpu_s: int, file_bytes: int = 0) -> tuple[tuple[int, int], ...]:
+    """Return limits of a program's processes, for `Limits.rlimits`; none where the system has no such thing."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return ()
+    files = ((resource.RLIMIT_FSIZE, file_bytes),) if file_bytes else ()
+    return ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *files)
+
+
 class Captured:
     """What a program said, bounded in memory."""
 

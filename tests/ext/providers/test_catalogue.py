@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from operant.ext.providers.catalogue import Catalogue
+from operant.ext.providers.catalogue import Catalogue, Entry, Stored
 from operant.ext.providers.knowledge import FREE, Knowledge
 from operant.ext.providers.presets import PRESETS
 from operant.ext.providers.settings import ModelSettings, ProviderSettings
@@ -23,6 +23,7 @@ GUESS = Facts(window=1000)
         ("openrouter", "anthropic/claude-sonnet-4.5"),
         ("openrouter", "anthropic/claude-sonnet-4.5:beta"),
         ("bedrock", "anthropic.claude-sonnet-4-5"),
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
     ],
 )
 def test_a_model_is_found_under_the_names_it_goes_by(provider: str, model: str) -> None:
@@ -40,6 +41,21 @@ def test_others_sell_the_same_model_at_their_own_price() -> None:
     assert groq.price != cerebras.price
     assert CATALOGUE.find("azure", "gpt-5.1") == CATALOGUE.find("openai", "gpt-5.1")
     assert CATALOGUE.find("nobody", "gpt-5.1") is None
+
+
+def test_a_variant_that_is_free_costs_nothing() -> None:
+    free, paid = CATALOGUE.find("openrouter", "z-ai/glm-4.5-air:free"), CATALOGUE.find("openrouter", "z-ai/glm-4.5-air")
+    assert free is not None and free.price == FREE
+    assert paid is not None and paid.price == Price(input=0.2, output=1.1, cached=0.03)
+
+
+def test_a_date_may_be_a_month_and_the_model_that_is_there_itself_comes_first() -> None:
+    assert CATALOGUE.find("xai", "grok-4-0709") == CATALOGUE.find("xai", "grok-4")
+    assert CATALOGUE.find("mistral", "mistral-medium-2508") == CATALOGUE.find("mistral", "mistral-medium")
+    assert CATALOGUE.find("moonshot", "kimi-k2-0905-preview") == CATALOGUE.find("moonshot", "kimi-k2-0905")
+    own = Entry(window=1, input=7.0, out=8.0)
+    dated = Catalogue(Stored(date="", models={"x/m-20260101": own, "x/m": Entry(window=2)}))
+    assert [facts.window for name in ("m-20260101", "m") if (facts := dated.find("x", name))] == [1, 2]
 
 
 def test_a_hundred_models_are_known_and_every_preset_s_own_is_one_of_them_or_local() -> None:

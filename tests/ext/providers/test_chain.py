@@ -30,7 +30,7 @@ FAILED = ErrorInput(
 def chain(clock: ManualClock | None = None) -> Chain:
     clock = clock or ManualClock()
     host: Any = SimpleNamespace(clock=clock, ids=CountingIds(), kept=MemoryStore(clock))
-    return Chain(host, ("found/z",), Choices(host, ("one", "two")))
+    return Chain(host, ("found/z",), Choices(host))
 
 
 def but(**changes: Any) -> ErrorInput:

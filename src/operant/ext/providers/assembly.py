@@ -12,9 +12,11 @@ from operant.ext.providers.http_model import HttpModel
 from operant.ext.providers.knowledge import FREE, Knowledge
 from operant.ext.providers.presets import PRESETS, WINDOW, Preset, preset
 from operant.ext.providers.protocols import speak
+from operant.ext.providers.roster import listing
 from operant.ext.providers.settings import Protocol, Providers, ProviderSettings
+from operant.kit.exchange import Get
 from operant.kit.secret import Secret
-from operant.sdk import Facts, Host, Invalid
+from operant.sdk import Facts, Host, Invalid, ProviderInfo
 
 _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 
@@ -49,6 +51,34 @@ class Assembly:
             return own.protocol
         return one.protocol if one and not own.base_url else "openai"
 
+    def known(self) -> tuple[ProviderInfo, ...]:
+        """Return all providers, also those that lack something."""
+        here = self.endpoints()
+        names = dict.fromkeys([*self._chosen, *(one.name for one in PRESETS)])
+        return tuple(self._told(name, here.get(name)) for name in names)
+
+    def rosters(self) -> dict[str, Get]:
+        """Return how each provider is asked for the models that it has."""
+        found: dict[str, Get] = {}
+        for name, endpoint in self.endpoints().items():
+            protocol = self.protocol(name)
+            path = "/models?limit=1000" if protocol == "anthropic" else "/models?pageSize=1000"
+            headers = speak(protocol, endpoint, self._host.blobs).headers()
+            found[name] = listing(endpoint.address(path if protocol in ("anthropic", "gemini") else "/models"), headers)
+        return found
+
+    def _told(self, name: str, endpoint: Endpoint | None) -> ProviderInfo:
+        one, own = preset(name), self._chosen.get(name, ProviderSettings())
+        wants = _wanted(one) if one and endpoint is None else ""
+        return ProviderInfo(
+            name=name,
+            protocol=self.protocol(name),
+            address=endpoint.base_url if endpoint else _place(one),
+            model=own.model or (one.model if one else ""),
+            ready=endpoint is not None,
+            wants=wants,
+        )
+
     def _provider(self, name: str, endpoint: Endpoint) -> HttpModel:
         one = preset(name)
         free = FREE if urlsplit(endpoint.base_url).hostname in _LOOPBACK else None
@@ -72,3 +102,15 @@ class Assembly:
             raise Invalid(f"The provider {name} has no address.", f"Set providers.{name}.base_url.")
         quirks = one.quirks if one else Quirks()
         return Endpoint(name=name, base_url=base_url, key=key, headers=own.headers, quirks=quirks)
+
+
+def _place(one: Preset | None) -> str:
+    return one.base_url.replace("{place}", f"${one.place}") if one else ""
+
+
+def _wanted(one: Preset) -> str:
+    """Say what a provider lacks."""
+    if not one.key:
+        return f"a server at {one.base_url}"
+    keys = " or ".join((one.key, *one.also))
+    return f"{keys} and {one.place}" if one.place else keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operant.sdk import Agent, Host, Invalid, ModelUse, Principal, PutValue
+from operant.sdk import Agent, Host, Invalid, KernelStatus, ModelUse, Principal, PutValue
 
 _NAMESPACE = "providers"
 _ALL = "*"
@@ -11,9 +11,8 @@ _ALL = "*"
 class Choices:
     """Keep choices by agent; `*` stands for all agents."""
 
-    def __init__(self, host: Host, providers: tuple[str, ...]) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._providers = providers
         self._kept: dict[str, str] | None = None
 
     async def of(self, agent: Agent) -> tuple[str, ...]:
@@ -24,9 +23,11 @@ class Choices:
     async def use(self, who: Principal, call: ModelUse) -> str:
         """Choose, or give a choice back."""
         provider, _, model = call.model.partition("/")
-        if call.model and (provider not in self._providers or not model):
-            there = ", ".join(self._providers)
-            raise Invalid(f"{call.model!r} is no model here.", f"Name it as PROVIDER/MODEL; there are: {there}.")
+        there = (await self._host.call(KernelStatus())).models
+        if call.model and (provider not in there or not model):
+            raise Invalid(
+                f"{call.model!r} is no model here.", f"Name it as PROVIDER/MODEL; there are: {', '.join(there)}."
+            )
         agent = self._host.agents.get(call.agent).name if call.agent else ""
         key = f"agent:{agent}" if agent else _ALL
         kept = await self._all()
@@ -38,9 +39,9 @@ class Choices:
         await self._host.kept.write(PutValue(namespace=_NAMESPACE, key=key, value=value))
         return f"the agent {agent}" if agent else "every agent"
 
-    async def said(self) -> dict[str, str]:
-        """Return all choices, by whom they are for."""
-        return dict(await self._all())
+    async def own(self, agent: Agent) -> str:
+        """Return what was chosen for an agent alone."""
+        return (await self._all()).get(f"agent:{agent.name}", "")
 
     async def _all(self) -> dict[str, str]:
         if self._kept is None:

@@ -1,68 +1,51 @@
-"""Which models there are, which are used, and why."""
+"""Which models are used, and why; which providers there are, and what they lack."""
 
 from __future__ import annotations
 
-from operant.ext.providers.catalogue import Catalogue
+from operant.ext.providers.assembly import Assembly
 from operant.ext.providers.choices import Choices
 from operant.ext.providers.detect import Found
-from operant.sdk import Facts, Model, ModelInfo, ModelList, ModelSearch, Principal
-
-_MOST = 200
+from operant.ext.providers.lookup import Lookup
+from operant.sdk import Agent, Host, ModelInfo, ModelList, Principal, ProviderInfo, ProviderList
 
 
 class Listing:
-    """Answer the syscalls that list models."""
+    """Answer the syscalls that list models and providers."""
 
     def __init__(
         self,
-        chain: tuple[str, ...],
+        host: Host,
         configured: tuple[str, ...],
         found: Found,
-        providers: dict[str, Model],
-        catalogue: Catalogue,
         choices: Choices,
+        lookup: Lookup,
+        assembly: Assembly,
     ) -> None:
-        self._chain = chain
+        self._host = host
         self._configured = configured
         self._found = found
-        self._providers = providers
-        self._catalogue = catalogue
         self._choices = choices
+        self._lookup = lookup
+        self._assembly = assembly
 
     async def list(self, who: Principal, call: ModelList) -> tuple[ModelInfo, ...]:
-        """List the models that are used when nobody names one, best first."""
-        chosen = (await self._choices.said()).get("*", "")
-        names = dict.fromkeys([chosen] if chosen else [])
-        names |= dict.fromkeys(self._chain)
-        return tuple(self._info(name, self._why(name, chosen)) for name in names)
+        """List the models that an agent uses, best first."""
+        agent = self._host.agents.get(call.agent)
+        chosen = await self._choices.of(agent)
+        names = dict.fromkeys((*chosen, *(agent.models or (*self._configured, *self._found.chain))))
+        own = await self._choices.own(agent)
+        return tuple(self._lookup.about(name, self._why(name, agent, chosen, own)) for name in names)
 
-    async def search(self, who: Principal, call: ModelSearch) -> tuple[ModelInfo, ...]:
-        """Find models by words; those that can be used now come first."""
-        found = self._catalogue.search(call.words.split())
-        infos = [self._described(name, facts) for name, facts in found.items()]
-        return tuple(sorted(infos, key=lambda one: (not one.ready, one.model))[:_MOST])
+    async def providers(self, who: Principal, call: ProviderList) -> tuple[ProviderInfo, ...]:
+        """List providers, those that can be used first."""
+        return tuple(sorted(self._assembly.known(), key=lambda one: not one.ready))
 
-    def _why(self, name: str, chosen: str) -> str:
-        if name == chosen:
-            return f"Using {name}, because it was chosen for all agents (operant model use)."
+    def _why(self, name: str, agent: Agent, chosen: tuple[str, ...], own: str) -> str:
+        if name in chosen:
+            whom = f"the agent {agent.name}" if name == own else "all agents"
+            return f"Using {name}, because it was chosen for {whom} (operant model use)."
+        if name in agent.models:
+            return f"Using {name}, because the settings of {agent.name} say so." if name == agent.models[0] else ""
         if name in self._configured:
             return f"Using {name}, because providers.{name.partition('/')[0]} says so."
         return self._found.sentence if name == self._found.chain[0] else ""
-
-    def _info(self, name: str, why: str) -> ModelInfo:
-        provider, _, model = name.partition("/")
-        if provider not in self._providers:
-            return ModelInfo(model=name, why=why, ready=False)
-        return self._described(name, self._providers[provider].facts(model), why)
-
-    def _described(self, name: str, facts: Facts, why: str = "") -> ModelInfo:
-        able = {"tools": facts.tools, "images": facts.images, "files": facts.files, "reasoning": facts.reasoning}
-        return ModelInfo(
-            model=name,
-            why=why,
-            window=facts.window,
-            output=facts.output,
-            price=facts.price,
-            can=tuple(word for word, can in able.items() if can),
-            ready=name.partition("/")[0] in self._providers,
-        )

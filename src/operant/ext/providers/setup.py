@@ -15,8 +15,10 @@ from operant.ext.providers.dialect import Endpoints
 from operant.ext.providers.embeddings import Embedding
 from operant.ext.providers.imagery import FAL_KEY, USUAL, Imagery, fal
 from operant.ext.providers.listing import Listing
+from operant.ext.providers.lookup import Lookup
 from operant.ext.providers.offline import Offline
 from operant.ext.providers.presets import preset
+from operant.ext.providers.roster import Roster
 from operant.ext.providers.settings import Providers
 from operant.ext.providers.trials import Trials
 from operant.sdk import (
@@ -25,10 +27,12 @@ from operant.sdk import (
     Host,
     Model,
     ModelEmbed,
+    ModelGet,
     ModelList,
     ModelSearch,
     ModelTest,
     ModelUse,
+    ProviderList,
 )
 
 _log = logging.getLogger("operant.providers")
@@ -46,13 +50,16 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     providers: dict[str, Model] = {"offline": Offline(), **assembly.providers()}
     for provider in providers.values():
         host.model(provider)
-    choices = Choices(host, tuple(sorted(providers)))
+    choices = Choices(host)
     chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)), choices)
     host.hook(COMPUTE_MODEL, chain.choose)
     host.hook(COMPUTE_ERROR, chain.decide)
-    listing = Listing(chain.found, configured, found, providers, catalogue, choices)
+    lookup = Lookup(providers, catalogue, Roster(assembly.rosters(), host.http, host.clock))
+    listing = Listing(host, configured, found, choices, lookup, assembly)
     host.syscall(ModelList, listing.list)
-    host.syscall(ModelSearch, listing.search)
+    host.syscall(ProviderList, listing.providers)
+    host.syscall(ModelGet, lookup.get)
+    host.syscall(ModelSearch, lookup.search)
     host.syscall(ModelUse, choices.use)
     endpoints = {name: (one, str(assembly.protocol(name))) for name, one in assembly.endpoints().items()}
     host.syscall(ModelEmbed, Embedding(endpoints, _embedding_models(chosen, endpoints), host.http, host.clock).embed)

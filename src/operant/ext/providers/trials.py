@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import msgspec
 
+from operant.ext.providers.offline import NAME as OFFLINE
 from operant.sdk import (
     BlobRef,
     Facts,
@@ -51,6 +52,7 @@ _RED = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAF0lEQVR4nGP4z8BAEiJN9aiGUQ1DSgMAkPn/AbOzDJgAAAAASUVORK5CYII="
 )
 _LONG = "Operant keeps an append-only log. " * 700
+_Verdict = tuple[bool | None, str, float]
 _LIMIT = Parameters(max_output_tokens=600)
 
 
@@ -66,6 +68,8 @@ class Trials:
         """Try everything, one after the other; what the catalogue says it cannot do is not tried."""
         name = call.model or self._usual()
         provider, _, model = name.partition("/")
+        if provider == OFFLINE:
+            return (Trial(name="offline", ok=None, words="it has no intelligence that could be tried: name a model"),)
         if provider not in self._providers or not model:
             raise NotFound(
                 f"There is no model {name!r}.", f"Name one of: {', '.join(self._providers)}, as PROVIDER/MODEL."
@@ -92,7 +96,7 @@ class _Tried:
             self._trial("caching", True, self._caches),
         ]
 
-    async def _trial(self, name: str, able: bool, attempt: Callable[[], Awaitable[tuple[bool, str, float]]]) -> Trial:
+    async def _trial(self, name: str, able: bool, attempt: Callable[[], Awaitable[_Verdict]]) -> Trial:
         if not able:
             return Trial(name=name, ok=None, words="it is said not to have this")
         began = self._host.clock.monotonic()
@@ -102,22 +106,22 @@ class _Tried:
             ok, words, usd = False, error.line(), 0.0
         return Trial(name=name, ok=ok, words=words, ms=round((self._host.clock.monotonic() - began) * 1000, 1), usd=usd)
 
-    async def _streams(self) -> tuple[bool, str, float]:
+    async def _streams(self) -> _Verdict:
         reply, pieces = await self._ask(Text(text="Count from 1 to 20, in digits, separated by spaces."))
         return pieces > 0, f"{pieces} pieces: {_short(reply)}", self._cost(reply)
 
-    async def _calls(self) -> tuple[bool, str, float]:
+    async def _calls(self) -> _Verdict:
         reply, _ = await self._ask(Text(text="Use the tool to add 19 and 23."), tools=(_ADD,))
         calls = [part for part in reply.parts if isinstance(part, ToolCall)]
         said = f"{calls[0].name} {calls[0].arguments}" if calls else f"no call: {_short(reply)}"
         return bool(calls) and calls[0].name == "add", said, self._cost(reply)
 
-    async def _sees(self) -> tuple[bool, str, float]:
+    async def _sees(self) -> _Verdict:
         picture: BlobRef = await self._host.blobs.put_blob(_RED, "image/png", "square.png")
         reply, _ = await self._ask(Text(text="Which colour is this square? One word."), picture)
         return "red" in text_of(reply.parts).casefold(), _short(reply), self._cost(reply)
 
-    async def _shapes(self) -> tuple[bool, str, float]:
+    async def _shapes(self) -> _Verdict:
         limits = msgspec.structs.replace(_LIMIT, schema=_SHAPE)
         reply, _ = await self._ask(Text(text="Name the capital of France."), parameters=limits)
         try:
@@ -126,11 +130,16 @@ class _Tried:
             return False, f"not the JSON that was asked for: {_short(reply)}", self._cost(reply)
         return set(found) == {"city"}, _short(reply), self._cost(reply)
 
-    async def _caches(self) -> tuple[bool, str, float]:
+    async def _caches(self) -> _Verdict:
+        """Ask twice; where no price for cached tokens is known, there need not be a cache."""
         first, _ = await self._ask(Text(text="Say yes."), system=_LONG)
         second, _ = await self._ask(Text(text="Say yes."), system=_LONG)
         cached, sent = second.usage.cached, second.usage.input
-        return cached > 0, f"{cached:,} of {sent:,} tokens came from the cache", self._cost(first) + self._cost(second)
+        usd = self._cost(first) + self._cost(second)
+        price = self._facts.price
+        expected = price is not None and price.cached is not None
+        ok = True if cached else False if expected else None
+        return ok, f"{cached:,} of {sent:,} tokens came from the cache", usd
 
     async def _ask(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from dataclasses import replace
 from typing import Annotated
@@ -74,12 +73,7 @@ async def _unpacked(request: Request) -> dict[str, str]:
     limits = proc.Limits(
         memory_bytes=_ANSWER_BYTES,
         spool_bytes=0,
-        rlimits=(
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_AS, MEMORY_BYTES),
-            (resource.RLIMIT_CPU, _CPU_S),
-            (resource.RLIMIT_FSIZE, LARGEST_ENTRY),
-        ),
+        rlimits=proc.rlimits(memory_bytes=MEMORY_BYTES, cpu_s=_CPU_S, file_bytes=LARGEST_ENTRY),
     )
     argv = [sys.executable, "-I", "-m", "operant.kit.unpack", request.encode()]
     finished = await proc.run(argv, cwd="/", env=ENVIRONMENT, timeout_s=_TIMEOUT_S, limits=limits)

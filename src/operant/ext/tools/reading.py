@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from typing import NamedTuple
 
@@ -108,9 +107,7 @@ class Reader:
 async def answered(request: Request) -> Answer:
     """Have a document read by a process that may use so much memory and time. Raises `CannotRead`."""
     limits = proc.Limits(
-        memory_bytes=BODY_BYTES + 4096,
-        spool_bytes=0,
-        rlimits=((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, _CPU_S)),
+        memory_bytes=BODY_BYTES + 4096, spool_bytes=0, rlimits=proc.rlimits(memory_bytes=MEMORY_BYTES, cpu_s=_CPU_S)
     )
     argv = [sys.executable, "-I", "-m", "operant.kit.documents", request.encode()]
     finished = await proc.run(argv, cwd="/", env=ENVIRONMENT, timeout_s=TIMEOUT_S, limits=limits)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
-import resource
 import sys
 import tempfile
 from pathlib import Path
 
 import msgspec
 
-from operant.ext.web.feeds import feed
 from operant.ext.web.page import CannotFetch, Raw, Read
 from operant.kit import proc
 from operant.kit.documents.request import CannotRead, Request, kind_of, read_answer
-from operant.kit.readable.page import Page
 from operant.sdk import Blobs
 
 TIMEOUT_S = 20.0
@@ -42,6 +39,8 @@ class Reading:
         return await self._other(raw), False
 
     async def _page(self, raw: Raw, inline_links: bool) -> tuple[Read, bool]:
+        from operant.kit.readable.page import Page
+
         with self._file(decoded(raw).encode("utf-8", "replace")) as path:
             argv = (sys.executable, "-I", "-m", "operant.kit.readable", path, raw.url, "1" if inline_links else "0")
             answer = await _run(argv)
@@ -69,6 +68,8 @@ class Reading:
         if kind.endswith("json") or text.lstrip()[:1] in ("{", "["):
             text = _pretty(text)
         elif kind.endswith("xml"):
+            from operant.ext.web.feeds import feed
+
             text = feed(raw.body, raw.url) or text
         return Read(url=raw.url, head="", text=text, tier=raw.tier)
 
@@ -112,7 +113,7 @@ async def _run(argv: tuple[str, ...]) -> bytes:
     limits = proc.Limits(
         memory_bytes=_OUTPUT_BYTES,
         spool_bytes=0,
-        rlimits=((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, _MEMORY_BYTES), (resource.RLIMIT_CPU, int(TIMEOUT_S))),
+        rlimits=proc.rlimits(memory_bytes=_MEMORY_BYTES, cpu_s=int(TIMEOUT_S)),
     )
     finished = await proc.run(argv, cwd="/", env=_ENVIRONMENT, timeout_s=TIMEOUT_S, limits=limits)
     try:

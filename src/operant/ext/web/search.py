@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import msgspec
@@ -11,8 +11,10 @@ import msgspec
 from operant.ext.web.settings import WebSettings
 from operant.kit.egress import Reach
 from operant.kit.http import Get, Http, HttpError
-from operant.kit.readable.tree import Node, parsed
 from operant.sdk import Host, Record
+
+if TYPE_CHECKING:
+    from operant.kit.readable.tree import Node
 
 _ADDRESSES = {
     "brave": "https://api.search.brave.com/res/v1/web/search",
@@ -112,6 +114,8 @@ class Search:
         body = urlencode({"q": query, "b": "", "kl": ""}).encode()
         request = Get(url=self._address("duckduckgo"), headers=form, method="POST", body=body, browser=True)
         got = await self._fetch("duckduckgo", request)
+        from operant.kit.readable.tree import parsed
+
         root = parsed(got.decode("utf-8", "replace"))
         results = [_duck(one) for one in root.walk() if "result" in one.get("class").split()]
         found = [one for one in results if one is not None]
@@ -162,6 +166,8 @@ def _duck(node: Node) -> Result | None:
 
 
 def _result(one: dict[str, Any], title: str, url: str, snippet: str, date: str) -> Result:
+    from operant.kit.readable.tree import parsed
+
     words = " ".join(parsed(str(one.get(snippet) or "")).text().split())
     return Result(
         title=str(one.get(title) or ""), url=str(one.get(url) or ""), snippet=_cut(words), date=str(one.get(date) or "")
