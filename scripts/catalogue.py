@@ -152,10 +152,11 @@ def written(catalogue: dict[str, Any]) -> str:
 
 async def fetched(url: str) -> bytes:
     """Return what is at an address."""
+    from operant.kit.egress import Reach
     from operant.kit.http import Get, Http
 
     async with Http() as http:
-        answer = await http.fetch(Get(url=url, max_bytes=MOST, total_s=120.0))
+        answer = await http.fetch(Get(url=url, max_bytes=MOST, total_s=120.0, reach=Reach.NAMED))
     if answer.status != 200 or answer.truncated:
         raise SystemExit(f"{url} answered {answer.status}{', and more than is read' if answer.truncated else ''}.")
     return answer.body

@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from operant.ext.providers.catalogue import Catalogue, Stored
 from operant.sdk import Price, Rates
-from scripts.catalogue import OURS, from_litellm, from_models_dev, main, merged, written
+from scripts.catalogue import OURS, fetched, from_litellm, from_models_dev, main, merged, written
+from tests.kit.web import PUBLIC, pages, reply, site
 
 MODELS_DEV = {
     "anthropic": {
@@ -105,3 +107,11 @@ def test_writing_is_stable() -> None:
 
 def test_without_a_file_it_says_how() -> None:
     assert main([]) == 2
+
+
+async def test_an_address_is_read_as_a_file_is() -> None:
+    async with site(pages({"/api.json": reply(body=b'{"a": 1}')})) as here:
+        base = f"http://{PUBLIC}:{here.port}"
+        assert await fetched(f"{base}/api.json") == b'{"a": 1}'
+        with pytest.raises(SystemExit, match="404"):
+            await fetched(f"{base}/nothing")

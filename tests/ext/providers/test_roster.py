@@ -34,7 +34,7 @@ async def test_who_answers_is_listed_and_kept_for_a_while_and_nobody_waits_for_t
                 "wrong": listing(f"{server.url}/nothing", {}),
                 "gone": listing("http://127.0.0.1:9/v1/models", {}),
             }
-            roster = Roster(asked, http, clock)
+            roster = Roster(lambda: asked, http, clock)
             assert await roster.names() == ("here/one",)
         assert await roster.names() == ("here/one",)
         clock.advance(601)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -33,9 +33,12 @@ class _Answer(msgspec.Struct):
 
 
 class Roster:
-    """Ask servers for their lists of models, and keep what they said for a while."""
+    """Ask servers for their lists of models, and keep what they said for a while.
 
-    def __init__(self, requests: Mapping[str, Get], http: Http, clock: Clock) -> None:
+    `requests` says how each provider is asked; it is not called before somebody searches.
+    """
+
+    def __init__(self, requests: Callable[[], Mapping[str, Get]], http: Http, clock: Clock) -> None:
         self._requests = requests
         self._http = http
         self._clock = clock
@@ -43,22 +46,23 @@ class Roster:
 
     async def names(self) -> tuple[str, ...]:
         """Return `provider/model` for all that answer in time; of the others nothing is known."""
-        found = await asyncio.gather(*(self._of(name) for name in self._requests))
-        return tuple(f"{name}/{model}" for name, models in zip(self._requests, found, strict=True) for model in models)
+        requests = self._requests()
+        found = await asyncio.gather(*(self._of(name, request) for name, request in requests.items()))
+        return tuple(f"{name}/{model}" for name, models in zip(requests, found, strict=True) for model in models)
 
-    async def _of(self, name: str) -> tuple[str, ...]:
+    async def _of(self, name: str, request: Get) -> tuple[str, ...]:
         now = self._clock.monotonic()
         kept = self._kept.get(name)
         if kept is not None and kept[0] > now:
             return kept[1]
-        models = await self._asked(name)
+        models = await self._asked(name, request)
         if models:
             self._kept[name] = (now + _KEPT_S, models)
         return models
 
-    async def _asked(self, name: str) -> tuple[str, ...]:
+    async def _asked(self, name: str, request: Get) -> tuple[str, ...]:
         try:
-            answer = await self._http.fetch(self._requests[name])
+            answer = await self._http.fetch(request)
         except HttpError as error:
             _log.info("%s does not say which models it has: %s", name, error)
             return ()

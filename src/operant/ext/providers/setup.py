@@ -54,7 +54,7 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     chain = Chain(host, tuple(dict.fromkeys(configured + found.chain)), choices)
     host.hook(COMPUTE_MODEL, chain.choose)
     host.hook(COMPUTE_ERROR, chain.decide)
-    lookup = Lookup(providers, catalogue, Roster(assembly.rosters(), host.http, host.clock))
+    lookup = Lookup(providers, catalogue, Roster(assembly.rosters, host.http, host.clock))
     listing = Listing(host, configured, found, choices, lookup, assembly)
     host.syscall(ModelList, listing.list)
     host.syscall(ProviderList, listing.providers)
