@@ -9,7 +9,7 @@ HOME_FILES = {
 # Agents have settings of their own in agents/<name>/AGENT.md, which win over the ones here.
 
 defaults:
-  # models: [anthropic/claude-sonnet-4-6, openai/gpt-5.3]   # tried in this order; left out: found by itself
+  # models: [anthropic/claude-sonnet-4-6, openai/gpt-5.4]   # tried in this order; left out: found by itself
   # max_steps: 25               # model calls in one turn
   # timezone: Europe/Berlin
   # env_file: ~/.env            # NAME=value lines; keys are named here as ${NAME}, never written here

@@ -162,12 +162,17 @@ def _problem(text: str) -> Check:
 def _models(models: Sequence[ModelInfo]) -> Iterator[Check]:
     if not models:
         yield Check(name="models", state="fail", text="no model was found", hint="set a key, or start a model server")
+    missing = "its provider is not here or has no key: operant model list --all says what it wants"
     for one in models[:1]:
+        if not one.ready:
+            yield Check(name="models", state="warn", text=f"{one.model} cannot be asked", hint=missing)
+            continue
         smart = not one.model.startswith("offline/")
         hint = "" if smart else "set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama"
         yield Check(name="models", state="ok" if smart else "warn", text=one.why or one.model, hint=hint)
     for one in models[1:]:
-        yield Check(name="models", state="ok", text=f"then {one.model}")
+        state = "ok" if one.ready else "warn"
+        yield Check(name="models", state=state, text=f"then {one.model}", hint="" if one.ready else missing)
 
 
 def _agents(agents: Sequence[Agent]) -> Check:
