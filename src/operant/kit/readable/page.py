@@ -17,7 +17,7 @@ _SCRIPTED = re.compile(
 )
 _ROOTS = frozenset(("root", "app", "__next", "__nuxt", "react-root", "svelte", "main-app", "application"))
 _LITTLE = 200
-_SHARE = 8
+_SHARE = 4
 """Text that is less than this part of the page, and little, is not what the page is about."""
 
 
