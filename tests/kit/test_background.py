@@ -121,19 +121,20 @@ async def test_signals_reach_it_and_what_it_started(tmp_path: Path, contained: b
 
 
 async def test_nothing_outlives_its_end(tmp_path: Path, contained: bool) -> None:
-    script = "trap '' TERM; (setsid sleep 1000 &) ; setsid sleep 1001 & echo ready; sleep 1002"
+    long = 7_000_000 + os.getpid()  # other tests sleep beside this one
+    script = f"trap '' TERM; (setsid sleep {long} &) ; setsid sleep {long} & echo ready; sleep {long}"
     async with running(tmp_path, script, contained) as (program, ear):
         await ear.hears(b"ready")
-        family = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and _is_ours(one.name)]
+        family = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and _is_ours(one.name, long)]
         assert family
         async with asyncio.timeout(4):
             await program.end()
         assert await gone(family)
 
 
-def _is_ours(pid: str) -> bool:
+def _is_ours(pid: str, long: int) -> bool:
     try:
-        return b"sleep\x00100" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"sleep\x00%d" % long in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from operant.kit.family import descendants, inside, signal_group
 from operant.kit.proc import CannotStart, Start
 
 GRACE_S = 0.5
@@ -68,8 +69,7 @@ class Background:
         """Signal the program and all that it started; false when nothing is left."""
         groups = {_group(pid) for pid in self._family()} - {0, os.getpgid(0)}
         for group in groups:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, number)
+            signal_group(group, number)
         return bool(groups)
 
     async def end(self) -> None:
@@ -133,8 +133,7 @@ class Background:
         """Return the processes of the program; a sandbox and its first process, or the warden, are not of them."""
         if self.exited.is_set() or not self.pid:
             return []
-        first = _children(self.pid)
-        return _descendants([pid for one in first for pid in _children(one)] if self._contained else first)
+        return inside(self.pid) if self._contained else descendants(self.pid)
 
     def _kill(self) -> None:
         if self._transport is None:
@@ -240,23 +239,3 @@ def _group(pid: int) -> int:
         return os.getpgid(pid)
     except ProcessLookupError:
         return 0
-
-
-def _descendants(pids: list[int]) -> list[int]:
-    found: list[int] = []
-    pending = list(pids)
-    while pending:
-        pid = pending.pop()
-        found.append(pid)
-        pending += _children(pid)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += [int(word) for word in (task / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return found
-    return found

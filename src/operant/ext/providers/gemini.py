@@ -12,6 +12,7 @@ import msgspec
 
 from operant.ext.providers.dialect import Encoded, id_for, is_image, named, words_of
 from operant.ext.providers.endpoint import Endpoint
+from operant.ext.providers.foreign import arguments_of
 from operant.ext.providers.gemini_wire import GeminiGathering, Mark
 from operant.sdk import (
     BlobRef,
@@ -123,9 +124,7 @@ class Gemini:
         return found
 
     def _call(self, call: ToolCall, *, first: bool) -> dict[str, Any]:
-        made: dict[str, Any] = {
-            "functionCall": {"name": call.name, "id": id_for(call.id), "args": _object(call.arguments)}
-        }
+        made: dict[str, Any] = {"functionCall": {"name": call.name, "id": id_for(call.id), "args": arguments_of(call)}}
         signature = self._mark.signature(call.opaque) or (_STRANGER if first and not call.opaque else "")
         if first and not signature:
             signature = _STRANGER
@@ -159,14 +158,6 @@ class Gemini:
 
 def _content(side: str, parts: Sequence[bytes]) -> bytes:
     return b'{"role":"%s","parts":[%s]}' % (side.encode(), b",".join(parts))
-
-
-def _object(arguments: str) -> Any:
-    """Return arguments as an object; broken ones in a form that still shows what the model wrote."""
-    try:
-        return msgspec.json.decode(arguments.encode() or b"{}", type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeEncodeError):
-        return {"not_json": arguments}
 
 
 def _settings(model: str, limits: Parameters, facts: Facts) -> dict[str, Any]:
