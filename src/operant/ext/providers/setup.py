@@ -15,6 +15,7 @@ from operant.ext.providers.dialect import Endpoints
 from operant.ext.providers.embeddings import Embedding
 from operant.ext.providers.imagery import FAL_KEY, USUAL, Imagery, fal
 from operant.ext.providers.listing import Listing
+from operant.ext.providers.litellm import LiteLLM, is_there
 from operant.ext.providers.lookup import Lookup
 from operant.ext.providers.offline import Offline
 from operant.ext.providers.presets import preset
@@ -48,6 +49,9 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     catalogue = Catalogue()
     assembly = Assembly(host, chosen, found.local, catalogue)
     providers: dict[str, Model] = {"offline": Offline(), **assembly.providers()}
+    lite = LiteLLM(host)
+    if is_there():
+        providers[lite.name] = lite
     for provider in providers.values():
         host.model(provider)
     choices = Choices(host)
@@ -65,7 +69,8 @@ async def setup(host: Host, settings: Providers | None) -> AsyncGenerator[None]:
     host.syscall(ModelEmbed, Embedding(endpoints, _embedding_models(chosen, endpoints), host.http, host.clock).embed)
     host.tool(_imagery(host, chosen, endpoints).tool())
     host.syscall(ModelTest, Trials(host, providers, lambda: chain.found[0]).test)
-    yield
+    async with lite.open():
+        yield
 
 
 def _embedding_models(chosen: Providers, endpoints: Endpoints) -> dict[str, str]:
