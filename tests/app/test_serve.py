@@ -25,8 +25,10 @@ from operant.app.home import Home
 from operant.app.serve import serve
 from operant.kernel.errors import OperantError
 from tests.app.stand_ins import chosen
+async def ready(system):
+    print("ready", flush=True)
 try:
-    sys.exit(asyncio.run(serve(Home(pathlib.Path(sys.argv[1])), chosen(), lambda _: print("ready", flush=True))))
+    sys.exit(asyncio.run(serve(Home(pathlib.Path(sys.argv[1])), chosen(), ready)))
 except OperantError as error:
     sys.exit(error.line())
 """

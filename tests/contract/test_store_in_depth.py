@@ -73,7 +73,7 @@ async def test_events_come_back_as_they_were_written(store: Store) -> None:
 
 
 async def test_an_unknown_type_is_kept_as_it_came(store: Store) -> None:
-    strange = event("s", 1, Unknown(data={"from": "tomorrow", "n": [1]}), kind="task.changed")
+    strange = event("s", 1, Unknown(data={"from": "tomorrow", "n": [1]}), kind="mood.changed")
     await store.write(Append(events=(strange,), agent="main"))
     assert list(await store.events("s")) == [strange]
 

@@ -29,8 +29,14 @@ MAY_IMPORT = {
     "kit/browserlike.py": "is the client's second engine; it is told the addresses that were checked",
 }
 
+SERVES = "ext/gateway/"
+"""What listens may import aiohttp for its server, and nothing of its client."""
+
+CLIENT_NAMES = {"ClientSession", "TCPConnector", "UnixConnector", "request"}
+
 MAY_HOLD_SOCKETS = {
     "app/daemon.py": "asks the kernel who is at the other end of its own socket",
+    "app/supervise.py": "is woken by signals through a pair of sockets",
     "app/serve.py": "tells the service manager on its Unix socket that we are ready",
     "kit/egress.py": "names kinds of addresses",
     "kit/endpoint.py": "connects programs of one user",
@@ -81,7 +87,10 @@ def clients(tree: ast.AST) -> set[str]:
 def test_f9_no_other_code_opens_a_connection(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     place = path.relative_to(SOURCE).as_posix()
-    if place not in MAY_IMPORT:
+    if place.startswith(SERVES):
+        assert clients(tree) <= {"aiohttp"}
+        assert not {name for name in imports(tree) if name.rpartition(".")[2] in CLIENT_NAMES}
+    elif place not in MAY_IMPORT:
         assert not clients(tree), "use kit.http: host.http in an extension"
     if place not in MAY_HOLD_SOCKETS:
         assert "socket" not in set(imports(tree)), "use kit.egress: host.http.egress.open in an extension"

@@ -83,6 +83,14 @@ class AgentFiles:
         self.list()
         return tuple(known.problem for known in self._known.values() if known.problem)
 
+    def check(self, name: str, text: str) -> None:
+        """Raise `Invalid` for an AGENT.md that would not be valid."""
+        try:
+            matter = read_matter(text)
+        except YamlError as error:
+            raise Invalid(f"AGENT.md:{error.line}: {error.sentence}") from error
+        self._agent(name, matter, ["", text])
+
     def _look(self, name: str) -> _Known | None:
         """Stat the agent's files and read them when one is not as it was."""
         if not NAME.fullmatch(name) or not self._exists(name):
@@ -116,7 +124,7 @@ class AgentFiles:
 
     def _read(self, name: str, paths: Sequence[Path], known: _Known) -> None:
         try:
-            texts = [_text(path, follow=place < 2) for place, path in enumerate(paths)]
+            texts = [read_plain(path, follow=place < 2) for place, path in enumerate(paths)]
             known.agent = self._agent(name, read_matter(texts[1]), texts)
             known.problem = None
         except (YamlError, Invalid) as error:
@@ -215,7 +223,7 @@ def _fingerprint(path: Path) -> Print:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _text(path: Path, *, follow: bool) -> str:
+def read_plain(path: Path, *, follow: bool) -> str:
     """Read a plain file; what is missing or empty is an empty text. Raises `Invalid`.
 
     `follow` a link only where the agent cannot put one: in its workspace a link must not bring other files into its

@@ -16,6 +16,7 @@ from operant import __version__
 from operant.app.agents import AgentFiles
 from operant.app.config import Config, load_config
 from operant.app.confine import Confinement
+from operant.app.desk import open_desk
 from operant.app.extensions import Found, find_extensions, load_name, section_of
 from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
@@ -123,10 +124,12 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         http = await stack.enter_async_context(Http(Egress(config.egress.private)))
         sandbox = Confinement(config.sandbox, home, http.egress)
         assembly = Assembly(clock, ids, agents, config.find, http, sandbox)
+        assembly.serving = chosen.role == "daemon"
         residence = await stack.enter_async_context(Residence())
         hosts = await _set_up(home, plan, assembly, residence)
         kernel = Kernel(assembly.need_store(), clock, ids, agents, faults=faults, version=__version__)
         open_door(kernel)
+        open_desk(kernel, home, agents, env)
         await _hand_over(kernel, hosts, residence)
         assembly.kernel = kernel
         system = System(home=home, config=config, agents=agents, kernel=kernel, residence=residence)

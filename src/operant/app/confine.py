@@ -42,7 +42,7 @@ class Confinement:
 
     def __init__(self, settings: SandboxSettings, home: Home, egress: Egress) -> None:
         self._settings = settings
-        self._home = home
+        self.home = home
         self._egress = egress
         self._means: Means | None = None
         self._finding = asyncio.Lock()
@@ -94,14 +94,14 @@ class Confinement:
 
     def _policy(self, agent: Agent, command: Command, env: Mapping[str, str], socket: str) -> Policy:
         """Say what a command may see; makes the directories that it has of its own."""
-        places = (agent.workspace, str(self._home.shared), *map(_expanded, self._settings.writable))
+        places = (agent.workspace, str(self.home.shared), *map(_expanded, self._settings.writable))
         work = tuple(path for path in places if path and Path(path).is_dir())
         memory = self._settings.memory_mb * 2**20
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", agent.name)
         return Policy(
             readable=(*self._readable(env), *(work if command.inert else ())),
             writable=() if command.inert else work,
-            hidden=(str(self._home.path),),
+            hidden=(str(self.home.path),),
             home="" if command.inert else str(self._directory("agents", name, "home")),
             scratch="" if command.inert else str(self._directory("agents", name, "tmp")),
             etc=self._etc,
@@ -120,7 +120,7 @@ class Confinement:
         return tuple(path for path in found if not is_below(path, "/usr") and path != "/")
 
     def _directory(self, *names: str) -> Path:
-        path = self._home.state
+        path = self.home.state
         make_directory(path)
         for name in ("sandbox", *names):
             path = path / name

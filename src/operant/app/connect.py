@@ -18,6 +18,7 @@ from operant.kernel.syscalls import Dispatched, SessionDispatch, SessionGet, Sys
 from operant.kit.clock import SystemClock
 from operant.kit.endpoint import NobodyThere, dial
 from operant.sdk.client import Client
+from operant.sdk.local import LocalClient
 from operant.sdk.remote import Gone, Lost, RemoteClient
 
 R = TypeVar("R")
@@ -170,25 +171,7 @@ class Link:
         self._group.create_task(guest.live())
         kernel = await guest.settled()
         self._guest = guest
-        return LocalClient(kernel)
-
-
-class LocalClient:
-    """A `Client` of a system in this process."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-
-    async def call(self, call: Syscall[R]) -> R:
-        """Make a syscall."""
-        return await self._kernel.call(OWNER, call)
-
-    def follow(self, session: str = "", after: int = -1) -> AsyncGenerator[Event | Delta, None]:
-        """Yield a session's events and deltas."""
-        return self._kernel.follow(session, after)
-
-    async def close(self) -> None:
-        """Do nothing: whoever started the system ends it."""
+        return LocalClient(lambda: kernel, OWNER)
 
 
 class _Guest:

@@ -14,6 +14,7 @@ from operant.app.seeds import AGENT_FILES, HOME_FILES
 from operant.kernel.errors import Conflict, Invalid, Unavailable
 from operant.kernel.records import Record
 from operant.kit.lock import FileLock, Taken
+from operant.kit.token import own_token
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
@@ -49,6 +50,7 @@ class Home:
         self.shared = path / "shared"
         self.state = path / "state"
         self.socket = path / "state" / "operant.sock"
+        self.token = path / "state" / "token"
         self.log = path / "logs" / "operant.log"
         self.lock_file = path / "run" / "daemon.lock"
 
@@ -77,6 +79,9 @@ class Home:
                 made.extend(make_directory(self.path / directory))
             for name, text in HOME_FILES.items():
                 made.extend(make_file(self.path / name, text))
+            if not self.token.exists():
+                own_token(self.token)
+                made.append(self.token)
             if not any(self.agents.glob("*/AGENT.md")):
                 made.extend(self.add_agent("operant"))
             self.narrow()
@@ -110,7 +115,7 @@ class Home:
         for directory in (self.path, self.agents, self.state, self.log.parent, self.lock_file.parent):
             if directory.is_dir():
                 directory.chmod(PRIVATE_DIRECTORY)
-        for file in (self.config, self.preamble, self.log, self.lock_file):
+        for file in (self.config, self.preamble, self.log, self.lock_file, self.token):
             if file.is_file():
                 file.chmod(PRIVATE_FILE)
 

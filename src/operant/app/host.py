@@ -16,6 +16,7 @@ from operant.kernel.records import BlobRef, Principal, Record
 from operant.kernel.syscalls import Syscall
 from operant.kit.http import Http
 from operant.sdk.extension import Command, Launch
+from operant.sdk.local import LocalClient
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -34,6 +35,8 @@ class Assembly:
         http: Http,
         sandbox: Confinement,
     ) -> None:
+        self.home = sandbox.home
+        self.serving = False
         self.clock = clock
         self.ids = ids
         self.agents = agents
@@ -87,6 +90,8 @@ class ExtensionHost:
         self.agents = assembly.agents
         self.blobs = LaterBlobs(assembly)
         self.http = assembly.http
+        self.home = str(assembly.home.path)
+        self.serving = assembly.serving
         self.state = state
         self._author = author
         self._assembly = assembly
@@ -151,6 +156,10 @@ class ExtensionHost:
     async def call(self, call: Syscall[R]) -> R:
         """Make a syscall as this extension."""
         return await self._assembly.need_kernel().call(self._principal, call)
+
+    def client(self, principal: Principal) -> LocalClient:
+        """Return a way to this system for somebody with only their capabilities."""
+        return LocalClient(self._assembly.need_kernel, principal)
 
     async def provide(self, point: Point[In, Out], input: In) -> Out | None:
         """Ask a provider hook."""

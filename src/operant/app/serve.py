@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
@@ -27,7 +27,9 @@ _LOOK_S = 0.05
 _log = logging.getLogger("operant.daemon")
 
 
-async def serve(home: Home, chosen: Options | None = None, ready: Callable[[System], None] | None = None) -> int:
+async def serve(
+    home: Home, chosen: Options | None = None, ready: Callable[[System], Awaitable[None]] | None = None
+) -> int:
     """Run a system until SIGTERM, SIGINT, SIGHUP (restart) or the syscall `kernel.shutdown`; return the exit code.
 
     `ready` is called once it accepts. Raises what `running` raises.
@@ -39,7 +41,7 @@ async def serve(home: Home, chosen: Options | None = None, ready: Callable[[Syst
         _notify("READY=1")
         _log.info("ready: process %d, %s", os.getpid(), home.path)
         if ready:
-            ready(system)
+            await ready(system)
         await ended.wait(system.kernel.stopping)
         _notify("STOPPING=1")
         _log.info("stopping: %s", ended.reason)

@@ -14,6 +14,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Talk": {
         "chat": ("chat.command", "Talk in the terminal, or line by line in a pipe."),
         "run": ("run", "Ask once and print the answer."),
+        "open": ("open", "Open the web page, logged in."),
         "session": ("session", "List, show, stop, search, copy and erase conversations."),
         "approval": ("approval", "See and answer what waits for your yes or no."),
     },
@@ -26,10 +27,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Set up": {
         "init": ("init", "Make the home; nothing that is there is overwritten."),
-        "serve": ("serve", "Run without a chat, until stopped."),
+        "serve": ("serve", "Run without a chat, until stopped: the web page, the API, everything."),
+        "service": ("service", "Keep Operant running: install, start, stop and look at the service."),
         "config": ("config", "Show, check and explain the settings."),
         "agent": ("agent", "List, add and remove agents."),
         "model": ("model", "See which models there are, and choose one."),
+        "token": ("token", "Make, list and revoke tokens for programs and browsers."),
         "tool": ("tool", "List tools, and run one by hand."),
         "kv": ("kv", "Read and write kept values."),
         "outbox": ("outbox", "See what could not be delivered, and send it again."),

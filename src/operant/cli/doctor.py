@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from operant.cli.examination import Check, examine, repair
 from operant.cli.here import home
 from operant.cli.inert import one_line
 from operant.cli.output import coloured, dim, json_option, print_json, say
+from operant.kernel.errors import OperantError
+from operant.kernel.syscalls import Check
 
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 _WIDTH = 300
@@ -19,8 +20,7 @@ _WIDTH = 300
 @json_option
 def command(full: bool, mend: bool, as_json: bool) -> int:
     """Print every check."""
-    mended = [repair(home())] if mend else []
-    checks = [*mended, *examine(home(), full=full)]
+    checks = [*([_repair()] if mend else []), *_examine(full)]
     failed = any(check.state == "fail" for check in checks)
     if as_json:
         print_json({"ok": not failed, "checks": checks})
@@ -35,3 +35,33 @@ def _say(check: Check) -> None:
     say(f"{coloured(mark, colour)} {check.name:<9} {one_line(check.text, _WIDTH)}")
     if check.hint:
         say(dim(f"            {one_line(check.hint, _WIDTH)}"))
+
+
+def _examine(full: bool) -> list[Check]:
+    """Look at what lies on the disk here, and ask the system that runs, or one that is started for this."""
+    import asyncio
+    import os
+
+    from operant.app.build import options
+    from operant.app.connect import connect
+    from operant.app.examination import examine, look
+
+    async def asked() -> list[Check]:
+        link = await connect(home(), options(work=False))
+        try:
+            return await look(link, full=full, hosting=link.hosting)
+        finally:
+            await link.close()
+
+    return asyncio.run(examine(home(), os.environ, asked))
+
+
+def _repair() -> Check:
+    """Save what can be read of the store into a new one; the old file is kept."""
+    from operant.app.mend import mend_store
+    from operant.kit.clock import SystemClock
+
+    try:
+        return Check(name="repair", state="ok", text=mend_store(home(), SystemClock()))
+    except OperantError as error:
+        return Check(name="repair", state="fail", text=error.sentence, hint=error.hint)

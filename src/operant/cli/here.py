@@ -33,15 +33,19 @@ def call(request: Syscall[R]) -> R:
     return with_link(lambda link: link.call(request), work=False)
 
 
-def with_link(do: Callable[[Link], Awaitable[R]], *, work: bool = True) -> R:
-    """Do something over one connection; with `work`, a system in this process also takes up what is unfinished."""
+def with_link(do: Callable[[Link], Awaitable[R]], *, work: bool = True, serving: bool = False) -> R:
+    """Do something over one connection.
+
+    With `work`, a system in this process also takes up what is unfinished; with `serving` it is a whole daemon.
+    """
     import asyncio
+    from dataclasses import replace
 
     from operant.app.build import options
     from operant.app.connect import connect
 
     async def connected() -> R:
-        link = await connect(home(), options(work=work))
+        link = await connect(home(), replace(options(work=work), role="daemon" if serving else "command"))
         try:
             return await do(link)
         finally:

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from operant.cli.here import home
 from operant.cli.output import say
+from operant.kernel.records import OWNER
+from operant.kernel.syscalls import LoginOpen
+from operant.sdk.client import Client
+from operant.sdk.local import LocalClient
 
 
 @click.command(help="Run without a chat, until stopped (Ctrl-C or SIGTERM).")
-def command() -> int:
+@click.option("--supervised", is_flag=True, help="Start it again when it asks for that, or crashes.")
+@click.option("--host", help="Address to listen on, over gateway.host.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port of the web page and the API, over gateway.port.")
+@click.option("--insecure", is_flag=True, help="Allow an address beyond this machine without TLS.")
+def command(supervised: bool, host: str | None, port: int | None, insecure: bool) -> int:
     """Serve until the end; 75 asks whoever started us for another start."""
-    return serve()
+    chosen = {"HOST": host, "PORT": None if port is None else str(port), "INSECURE": "true" if insecure else None}
+    given = {f"OPERANT_GATEWAY__{name}": value for name, value in chosen.items() if value is not None}
+    os.environ.update(given)  # a supervised child and a restart in place find them there
+    return supervise() if supervised else serve()
+
+
+def supervise() -> int:
+    """Keep `serve` running in a process of its own, and return the exit code."""
+    from operant.app import supervise as supervision
+
+    return supervision.supervise(supervision.command_line(os.environ.get("OPERANT_HOME", "")))
 
 
 def serve() -> int:
@@ -23,9 +43,20 @@ def serve() -> int:
 
     place = home()
 
-    def ready(system: System) -> None:
+    async def ready(system: System) -> None:
         say(f"Operant is ready on {place.path}. Ctrl-C stops it; `operant chat` talks to it.")
+        say(await page_line(LocalClient(lambda: system.kernel, OWNER)))
         for problem in system.problems():
             say(f"problem: {problem}")
 
     return asyncio.run(run(place, ready=ready))
+
+
+async def page_line(client: Client) -> str:
+    """Say where the page is, with a link that lets one browser in."""
+    from operant.kernel.errors import OperantError
+
+    try:
+        return f"The page: {await client.call(LoginOpen())}   (works once; `operant open` makes another)"
+    except OperantError as error:
+        return error.line()

@@ -17,7 +17,7 @@ def start() -> int:
         return serve()
     from operant.cli.here import with_link
 
-    return with_link(_chat)
+    return with_link(_chat, serving=True)
 
 
 async def _chat(link: Link) -> int:
@@ -25,6 +25,8 @@ async def _chat(link: Link) -> int:
     from operant.cli.chat.command import talk
     from operant.cli.here import home
     from operant.cli.model import explain
+    from operant.cli.serve import page_line
 
     where = f"at {home().path}" if link.hosting else "in the daemon that runs already"
-    return await talk(link, greeting=f"Operant {__version__} {where}\n{await explain(link)}".rstrip())
+    lines = (f"Operant {__version__} {where}", await explain(link), await page_line(link))
+    return await talk(link, greeting="\n".join(line for line in lines if line))

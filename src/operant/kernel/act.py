@@ -48,8 +48,8 @@ class Acting:
 
     async def answer(self, calls: Sequence[ToolCall]) -> None:
         """Answer the calls of a step: side by side when all of them only read, else in the order asked."""
-        calls = [self._house.gate.meant(self._agent, call) for call in calls]
-        effects = {spec.name: spec.effect for spec in self._house.gate.offered(self._agent)}
+        calls = [self._house.gate.meant(self._agent, self._talk.key, call) for call in calls]
+        effects = {spec.name: spec.effect for spec in self._house.gate.offered(self._agent, self._talk.key)}
         if len(calls) == 1 or not all(effects.get(call.name) == "read" for call in calls):
             for call in calls:
                 await self._settle(call, await self._ready(call))

@@ -91,20 +91,20 @@ class Gate:
         """Add tools that come and go."""
         self._boxes.append(box)
 
-    def offered(self, agent: Agent | None) -> tuple[ToolSpec, ...]:
+    def offered(self, agent: Agent | None, session: str = "") -> tuple[ToolSpec, ...]:
         """List the tools that an agent may use, by name (None: all that every agent has)."""
-        tools = self._of(agent) if agent else self._tools
+        tools = self._of(agent, session) if agent else self._tools
         return tuple(tool.spec for name, tool in sorted(tools.items()) if agent is None or permitted(agent, name))
 
-    def shown(self, agent: Agent) -> tuple[ToolSpec, ...]:
+    def shown(self, agent: Agent, session: str) -> tuple[ToolSpec, ...]:
         """List what a model is told about: without the deferred tools, where another one reaches them."""
-        offered = self.offered(agent)
+        offered = self.offered(agent, session)
         reach = any(spec.forwards for spec in offered)
         return tuple(spec for spec in offered if not (reach and spec.deferred))
 
-    def meant(self, agent: Agent, call: ToolCall) -> ToolCall:
+    def meant(self, agent: Agent, session: str, call: ToolCall) -> ToolCall:
         """Return the call that a forwarding one stands for; any other as it is."""
-        tool = self._of(agent).get(call.name)
+        tool = self._of(agent, session).get(call.name)
         if tool is None or not tool.spec.forwards:
             return call
         try:
@@ -113,15 +113,15 @@ class Gate:
             return call
         return ToolCall(id=call.id, name=inner.name, arguments=msgspec.json.encode(inner.arguments).decode())
 
-    def _of(self, agent: Agent) -> Mapping[str, Tool]:
+    def _of(self, agent: Agent, session: str) -> Mapping[str, Tool]:
         """Return all tools there are for an agent; the system's own win."""
-        return {name: tool for box in self._boxes for name, tool in box.tools(agent).items()} | self._tools
+        return {name: tool for box in self._boxes for name, tool in box.tools(agent, session).items()} | self._tools
 
     async def admit(self, session: str, agent: Agent, call: ToolCall, principal: str = "") -> Admission:
         """Decide about a call; runs nothing."""
-        tool = self._of(agent).get(call.name)
+        tool = self._of(agent, session).get(call.name)
         if tool is None or not permitted(agent, call.name):
-            names = ", ".join(spec.name for spec in self.shown(agent))
+            names = ", ".join(spec.name for spec in self.shown(agent, session))
             return _refused(f"There is no tool {call.name!r} here. There are: {names}.", "error")
         try:
             arguments = tool.check(_parsed(call))

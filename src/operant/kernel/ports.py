@@ -338,8 +338,8 @@ class Tool(Protocol):
 class Toolbox(Protocol):
     """Offer tools that come and go, or that only some agents have."""
 
-    def tools(self, agent: Agent) -> Mapping[str, Tool]:
-        """Return an agent's tools by name as they are now; asked on every step, so it must be quick.
+    def tools(self, agent: Agent, session: str = "") -> Mapping[str, Tool]:
+        """Return an agent's tools by name as they are now, in a session; asked on every step, so it must be quick.
 
         A name that the system itself has is not offered.
         """

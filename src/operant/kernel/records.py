@@ -258,6 +258,18 @@ class ApprovalAnswered(Body):
     reason: str = ""
 
 
+class TaskChanged(Body):
+    """A task of the session's task tree is new, or stands differently now."""
+
+    type = "task.changed"
+    id: str
+    title: str = ""
+    state: Literal["pending", "active", "done", "failed", "dropped"] = "pending"
+    parent: str = ""
+    depends_on: tuple[str, ...] = ()
+    note: str = ""
+
+
 class ContextCompacted(Body):
     """Everything up to `upto` is sent in a shorter form; nothing is deleted.
 

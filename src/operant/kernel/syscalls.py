@@ -403,6 +403,40 @@ class UsageList(Syscall[tuple[UsageRow, ...]]):
     since_day: str = ""
 
 
+UsageRange = Literal["today", "7d", "30d", "all"]
+
+
+class UsageLine(Record):
+    """The usage of one day, model, agent, session or purse; `cached_share` is of the input, from 0 to 1."""
+
+    name: str
+    usage: Usage
+    cached_share: float = 0.0
+
+
+class UsageSummary(Record):
+    """Usage from a day on (empty: all), in total and taken apart; days in order, the rest dearest first."""
+
+    range: UsageRange
+    since_day: str
+    total: UsageLine
+    days: tuple[UsageLine, ...]
+    models: tuple[UsageLine, ...]
+    agents: tuple[UsageLine, ...]
+    sessions: tuple[UsageLine, ...]
+    purses: tuple[UsageLine, ...]
+    rows: tuple[UsageRow, ...]
+
+
+class UsageReport(Syscall[UsageSummary]):
+    """Report tokens and money by day, model, agent, session and purse."""
+
+    call = "usage.report"
+    capability = "session.read"
+    returns = UsageSummary
+    range: UsageRange = "7d"
+
+
 # ---------------------------------------------------------------------------- agents and tools
 
 
@@ -421,6 +455,59 @@ class AgentGet(Syscall[Agent]):
     capability = "agent.read"
     returns = Agent
     agent: str = ""
+
+
+class AgentFile(Record):
+    """A file that makes an agent what it is; `digest` is the SHA-256 of its text, empty for one that is not there."""
+
+    name: str
+    text: str = ""
+    digest: str = ""
+
+
+class AgentFiles(Syscall[tuple[AgentFile, ...]]):
+    """Return the files of an agent: its settings and prompt, and what its workspace adds to them."""
+
+    call = "agent.files"
+    capability = "agent.read"
+    returns = tuple[AgentFile, ...]
+    agent: str = ""
+
+
+class AgentUpdate(Syscall[AgentFile]):
+    """Write one of the files of an agent; `digest` is of the text that is replaced, `Conflict` when it is another.
+
+    What an agent may do (`sandbox`, `network`, `permissions`, `approval`) is not changed by any call: a person edits
+    the file for that.
+    """
+
+    call = "agent.update"
+    capability = "admin"
+    returns = AgentFile
+    agent: str
+    name: str
+    text: str
+    digest: str = ""
+
+
+class AgentCreate(Syscall[Agent]):
+    """Make a new agent and its files."""
+
+    call = "agent.create"
+    capability = "admin"
+    returns = Agent
+    agent: str
+    description: str = ""
+    models: tuple[str, ...] = ()
+
+
+class AgentRemove(Syscall[str]):
+    """Put an agent's files aside and return where; nothing is deleted."""
+
+    call = "agent.remove"
+    capability = "admin"
+    returns = str
+    agent: str
 
 
 class ToolList(Syscall[tuple[ToolSpec, ...]]):
@@ -516,6 +603,7 @@ class Approval(Record):
     question: str
     asked: int
     expires: int
+    call_id: str = ""
 
 
 class ApprovalList(Syscall[tuple[Approval, ...]]):
@@ -640,6 +728,100 @@ class Finding(Record):
     ok: bool
     sentence: str
     hint: str = ""
+
+
+class Check(Record):
+    """One thing that `kernel.examine` looked at, and what to do about it."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    text: str
+    hint: str = ""
+
+
+class KernelExamine(Syscall[tuple[Check, ...]]):
+    """Look at everything, from the disk up; `full` reads every event and every blob."""
+
+    call = "kernel.examine"
+    capability = "kernel.read"
+    returns = tuple[Check, ...]
+    full: bool = False
+
+
+class LogLine(Record):
+    """One line of the system's own log; `at` is in microseconds."""
+
+    at: int = 0
+    level: str = ""
+    part: str = ""
+    message: str = ""
+    traceback: str = ""
+
+
+class LogTail(Syscall[tuple[LogLine, ...]]):
+    """Return the end of the log, oldest first."""
+
+    call = "log.tail"
+    capability = "admin"
+    returns = tuple[LogLine, ...]
+    lines: int = 200
+
+
+class TokenInfo(Record):
+    """A token of somebody who may connect, without the token itself; times are in microseconds, 0 for never.
+
+    `kind`: `token` for a program, `browser` for one that came by a login link.
+    """
+
+    name: str
+    kind: Literal["token", "browser"] = "token"
+    scopes: tuple[str, ...] = ()
+    created: int = 0
+    expires: int = 0
+    used: int = 0
+
+
+class TokenMade(Record):
+    """A new token; this is the only time that it can be read."""
+
+    token: str
+    info: TokenInfo
+
+
+class TokenAdd(Syscall[TokenMade]):
+    """Make a token under a name; `days` from now it is void (0: never)."""
+
+    call = "token.add"
+    capability = "admin"
+    returns = TokenMade
+    name: str
+    scopes: tuple[str, ...] = ("chat",)
+    days: int = 0
+
+
+class TokenList(Syscall[tuple[TokenInfo, ...]]):
+    """List the tokens."""
+
+    call = "token.list"
+    capability = "admin"
+    returns = tuple[TokenInfo, ...]
+
+
+class TokenRevoke(Syscall[TokenInfo]):
+    """Make a token void at once."""
+
+    call = "token.revoke"
+    capability = "admin"
+    returns = TokenInfo
+    name: str
+
+
+class LoginOpen(Syscall[str]):
+    """Return the address of the web page with a code in it that logs one browser in, once, within ten minutes."""
+
+    call = "login.open"
+    capability = "admin"
+    returns = str
 
 
 class StoreCheck(Syscall[tuple[Finding, ...]]):

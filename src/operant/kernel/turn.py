@@ -247,7 +247,7 @@ class Turn:
 
     async def _request(self, model: str, overflow: bool) -> ModelRequest:
         provider, own_name = self._house.compute.find(model)
-        tools = self._house.gate.shown(self._agent)
+        tools = self._house.gate.shown(self._agent, self._talk.key)
         window = provider.facts(own_name).window
         return await self._house.prefix.request(self._talk, self._agent, model, window, tools, overflow)
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from operant.kernel.points import Point
 from operant.kernel.ports import Agents, Blobs, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
-from operant.kernel.records import Record
+from operant.kernel.records import Principal, Record
 from operant.kernel.syscalls import Syscall
 
 if TYPE_CHECKING:  # most commands of the command line never dial out
     from operant.kit.http import Http
+    from operant.sdk.client import Client
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -70,8 +71,12 @@ class Host(Protocol):
     ids: Ids
     agents: Agents
     blobs: Blobs
+    home: str
+    """Directory of the home."""
     state: str
     """Directory for private files (0700)."""
+    serving: bool
+    """Whether this system stays and serves others; false for one that a command runs for itself."""
     http: Http
     """The one client of the system, over the one egress (`http.egress`): everything that dials out goes through it."""
 
@@ -123,6 +128,10 @@ class Host(Protocol):
 
     async def call(self, call: Syscall[R]) -> R:
         """Make a syscall as this extension; `Unavailable` while the system is not ready."""
+        ...
+
+    def client(self, principal: Principal) -> Client:
+        """Return a way to this system for somebody with only their capabilities; see `Client`."""
         ...
 
     async def provide(self, point: Point[In, Out], input: In) -> Out | None:

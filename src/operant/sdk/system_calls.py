@@ -204,6 +204,7 @@ class SystemCalls:
             question=asked.question,
             asked=talk.standing.started,
             expires=asked.expires,
+            call_id=asked.call_id,
         )
 
     # ------------------------------------------------------------------ the system

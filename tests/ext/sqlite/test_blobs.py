@@ -73,7 +73,7 @@ async def test_what_an_event_refers_to_is_not_collected(
 ) -> None:
     ref, other = await put(store, "kept"), await put(store, "nobody's")
     body = bodies(ref)[way]
-    kind = "task.changed" if isinstance(body, Unknown) else ""
+    kind = "mood.changed" if isinstance(body, Unknown) else ""
     await store.write(Append(events=(event("s", 1, body, kind=kind),), agent="main"))
     assert await store.collect() == 0, "both are young"
     clock.advance(GRACE_S + 1)

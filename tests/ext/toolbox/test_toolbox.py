@@ -56,7 +56,7 @@ async def test_a_hundred_tools_cost_no_more_than_two_hundred_tokens_at_rest(benc
     agent = kernel.agents.get("")
     for one in many(100):
         kernel.gate.register(one)
-    shown = kernel.gate.shown(agent)
+    shown = kernel.gate.shown(agent, "s")
     assert [spec.name for spec in shown] == ["tool_search", "use_tool"]
     sent = [{"name": one.name, "description": one.description, "parameters": one.schema} for one in shown]
     assert len(msgspec.json.encode(sent)) / 4 <= 200
@@ -132,7 +132,7 @@ async def test_a_toolbox_gives_each_agent_its_own_and_never_hides_the_systems() 
         return "more"
 
     class Box:
-        def tools(self, agent: Agent) -> dict[str, Any]:
+        def tools(self, agent: Agent, session: str = "") -> dict[str, Any]:
             return {"look": other_look, "extra": extra} if agent.name == "operant" else {}
 
     bench = Bench(agents=MemoryAgents(Agent(name="operant"), Agent(name="other")))

@@ -48,7 +48,7 @@ class Shelf:
         self._bench = Bench(host)
         self._known: dict[str, _Known] = {}
 
-    def tools(self, agent: Agent) -> Mapping[str, MadeTool]:
+    def tools(self, agent: Agent, session: str = "") -> Mapping[str, MadeTool]:
         """Return an agent's tools as they were last looked at."""
         return self._known.get(agent.name, _NOTHING).tools
 

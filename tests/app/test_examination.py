@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from operant.app import examination
 from operant.app.home import Home
 from operant.app.means import Means
-from operant.cli import examination
 from operant.kernel.records import Agent
 
 
@@ -25,7 +25,7 @@ from operant.kernel.records import Agent
         ),
     ],
 )
-def test_the_kind_of_sandbox_is_said(
+async def test_the_kind_of_sandbox_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Means, state: str, words: str, hint: str
 ) -> None:
     tried: list[tuple[str, ...]] = []
@@ -34,9 +34,9 @@ def test_the_kind_of_sandbox_is_said(
         tried.append(by)
         return found
 
-    monkeypatch.setattr("operant.app.means.find_means", find)
+    monkeypatch.setattr("operant.app.examination.find_means", find)
     (tmp_path / "operant.yaml").write_text("sandbox: {by: [landlock]}\n")
-    (check,) = examination._sandbox(Home(tmp_path))
+    (check,) = await examination._sandbox(Home(tmp_path), {})
     assert (check.name, check.state, check.hint) == ("sandbox", state, hint)
     assert words in check.text
     assert tried == [("landlock",)]

@@ -1,4 +1,4 @@
-"""The checks of `operant doctor`: each looks at one thing and changes nothing."""
+"""The checks of `operant doctor` and of the page: each looks at one thing and changes nothing."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
 
 from operant.app.config import SandboxSettings, load_config
-from operant.app.connect import Link
 from operant.app.extensions import find_extensions
 from operant.app.home import Home
-from operant.cli import figures
-from operant.cli.here import with_link
+from operant.app.means import find_means
 from operant.kernel.errors import Invalid, OperantError
-from operant.kernel.records import Agent, OutboxItem, Record
+from operant.kernel.records import Agent, OutboxItem
 from operant.kernel.syscalls import (
     AgentList,
+    Check,
     Finding,
     KernelStatus,
     MessageList,
@@ -31,28 +30,24 @@ from operant.kernel.syscalls import (
     StoreCheck,
 )
 from operant.kit.secret import Secret
+from operant.sdk.client import Client
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LITTLE = 1_000_000_000
 _TOO_LITTLE = 100_000_000
 
 
-class Check(Record):
-    """What one look found, and what to do about it."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    text: str
-    hint: str = ""
-
-
-def examine(home: Home, *, full: bool = False) -> list[Check]:
-    """Look at everything, from the disk up; `full` reads every event and every blob."""
-    checks = [*_program(), *_home(home), *_disk(home), *_settings(home)]
+async def examine(home: Home, env: Mapping[str, str], system: Callable[[], Awaitable[list[Check]]]) -> list[Check]:
+    """Look at everything, from the disk up; `system` looks at the one that runs, once all below it is well."""
+    checks = [*_program(), *_home(home), *_disk(home), *_settings(home, env)]
     if any(check.state == "fail" for check in checks):
         skipped = "not looked at: what fails above comes first"
-        return [*checks, *_sandbox(home), Check(name="system", state="warn", text=skipped)]
-    return [*checks, *_system(home, full), *_sandbox(home)]
+        return [*checks, *await _sandbox(home, env), Check(name="system", state="warn", text=skipped)]
+    try:
+        found = await system() if home.exists else []
+    except OperantError as error:
+        found = [Check(name="system", state="fail", text=error.sentence, hint=error.hint)]
+    return [*checks, *found, *await _sandbox(home, env)]
 
 
 def _program() -> Iterator[Check]:
@@ -89,12 +84,12 @@ def _disk(home: Home) -> Iterator[Check]:
     free = shutil.disk_usage(place).free
     state: Literal["ok", "warn", "fail"] = "ok" if free > _LITTLE else "warn" if free > _TOO_LITTLE else "fail"
     hint = "" if state == "ok" else "make room: the store stops when the disk is full"
-    yield Check(name="disk", state=state, text=f"{figures.size(free)} free", hint=hint)
+    yield Check(name="disk", state=state, text=f"{f'{free / 1_000_000_000:.1f} GB'} free", hint=hint)
 
 
-def _settings(home: Home) -> Iterator[Check]:
+def _settings(home: Home, env: Mapping[str, str]) -> Iterator[Check]:
     try:
-        config = load_config(home.path, os.environ, find_extensions().extensions)
+        config = load_config(home.path, env, find_extensions().extensions)
     except Invalid as error:
         for line in error.sentence.splitlines():
             yield Check(name="settings", state="fail", text=line, hint="operant config keys explains every key")
@@ -117,18 +112,11 @@ def _secrets(value: Any, path: str) -> Iterator[tuple[str, Secret]]:
             yield from _secrets(item, f"{path}.{name}" if path else name)
 
 
-def _system(home: Home, full: bool) -> list[Check]:
-    """Ask the system that runs, or one that is started for this."""
-    try:
-        return with_link(lambda link: _asked(link, full), work=False) if home.exists else []
-    except OperantError as error:
-        return [Check(name="system", state="fail", text=error.sentence, hint=error.hint)]
-
-
-async def _asked(link: Link, full: bool) -> list[Check]:
+async def look(link: Client, *, full: bool = False, hosting: bool = False) -> list[Check]:
+    """Ask a system about itself; `hosting`: it was started for this."""
     status = await link.call(KernelStatus())
     agents = await link.call(AgentList())
-    who = "does not run; started for this check only" if link.hosting else f"runs as process {status.pid}"
+    who = "does not run; started for this check only" if hosting else f"runs as process {status.pid}"
     return [
         Check(name="system", state="ok", text=f"{who}, {len(status.extensions)} extensions at work"),
         *_accepting(status),
@@ -186,25 +174,20 @@ def _letters(dead: Sequence[OutboxItem]) -> Iterator[Check]:
         yield Check(name="outbox", state="warn", text=text, hint="operant outbox list")
 
 
-def _sandbox(home: Home) -> Iterator[Check]:
+async def _sandbox(home: Home, env: Mapping[str, str]) -> list[Check]:
     """Try what commands would be run in."""
-    import asyncio
-
-    from operant.app.means import find_means
-
     try:
-        by = load_config(home.path, os.environ, find_extensions().extensions).sandbox.by
+        by = load_config(home.path, env, find_extensions().extensions).sandbox.by
     except Invalid:  # said above
         by = SandboxSettings().by
-    means = asyncio.run(find_means(by))
+    means = await find_means(by)
     if means.kind == "bubblewrap":
         text = "commands run in bubblewrap: user namespaces work here"
-        yield Check(name="sandbox", state="ok", text=text)
-    elif means.kind == "landlock":
+        return [Check(name="sandbox", state="ok", text=text)]
+    if means.kind == "landlock":
         text = f"commands run under Landlock, a weaker sandbox without network. {means.why}"
-        yield Check(name="sandbox", state="warn", text=text, hint=means.remedy)
-    else:
-        yield Check(name="sandbox", state="fail", text=f"no command is run: {means.why}", hint=means.remedy)
+        return [Check(name="sandbox", state="warn", text=text, hint=means.remedy)]
+    return [Check(name="sandbox", state="fail", text=f"no command is run: {means.why}", hint=means.remedy)]
 
 
 def _unconfined(agents: Sequence[Agent]) -> Iterator[Check]:
@@ -212,14 +195,3 @@ def _unconfined(agents: Sequence[Agent]) -> Iterator[Check]:
         if not agent.sandbox:
             text = f"commands of agent {agent.name} run with your rights, outside of any sandbox"
             yield Check(name="sandbox", state="warn", text=text, hint="so its `sandbox: false` says; true confines it")
-
-
-def repair(home: Home) -> Check:
-    """Save what can be read of the store into a new one; the old file is kept."""
-    from operant.app.mend import mend_store
-    from operant.kit.clock import SystemClock
-
-    try:
-        return Check(name="repair", state="ok", text=mend_store(home, SystemClock()))
-    except OperantError as error:
-        return Check(name="repair", state="fail", text=error.sentence, hint=error.hint)

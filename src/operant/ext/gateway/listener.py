@@ -1,0 +1,200 @@
+"""Where the server listens: the port, who holds it when it is taken, and connections that say nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from operant.ext.gateway.settings import DEFAULT_PORT, GatewaySettings
+from operant.sdk import Conflict, Invalid, Unavailable
+
+KEEP_S = 75.0
+"""Seconds that a connection stays open for another request."""
+HEADERS_S = 10.0
+"""Seconds that a connection has to say what it wants."""
+_TRIES = 100
+
+
+class _Visitor(RequestHandler):
+    """One connection, which is hung up on when it says nothing, or when there are too many."""
+
+    __slots__ = ("_crowd", "_patience")
+
+    def __init__(self, crowd: Crowd, manager: Any, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._crowd = crowd
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, for a while on trial."""
+        super().connection_made(transport)
+        if not self._crowd.enter(self):
+            self.force_close()
+            transport.close()
+            return
+        self._patience = asyncio.get_running_loop().call_later(HEADERS_S, self._give_up)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let it go."""
+        self._crowd.leave(self)
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        if not self._crowd.spoke(self):
+            self.force_close()
+            if self.transport is not None:
+                self.transport.close()
+
+
+class Crowd:
+    """Who is connected."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._here: set[object] = set()
+        self._spoke: set[object] = set()
+
+    def enter(self, visitor: object) -> bool:
+        """Let one in, while there is room."""
+        if len(self._here) >= self._most:
+            return False
+        self._here.add(visitor)
+        return True
+
+    def leave(self, visitor: object) -> None:
+        """Forget one."""
+        self._here.discard(visitor)
+        self._spoke.discard(visitor)
+
+    def heard(self, visitor: object) -> None:
+        """Note that one has sent a whole request."""
+        if visitor in self._here:
+            self._spoke.add(visitor)
+
+    def spoke(self, visitor: object) -> bool:
+        """Tell whether one has ever sent a whole request."""
+        return visitor in self._spoke
+
+
+class Server(web.Server):
+    """The server of an application, which hangs up on the silent."""
+
+    def __init__(self, inner: web.Server, crowd: Crowd) -> None:
+        super().__init__(inner.request_handler, request_factory=inner.request_factory)
+        self._crowd = crowd
+
+    def __call__(self) -> RequestHandler:
+        """Make the protocol of one connection."""
+        loop = asyncio.get_running_loop()
+        # Bodies come as they are: what a client compressed is refused, not unpacked.
+        return _Visitor(self._crowd, self, loop=loop, access_log=None, keepalive_timeout=KEEP_S, auto_decompress=False)
+
+
+def most_connections(wanted: int) -> int:
+    """Return how many connections this process can hold, with files to spare for all else."""
+    with suppress(ImportError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        need = wanted + 512
+        if soft < need:
+            soft = need if hard == resource.RLIM_INFINITY else min(need, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return max(8, min(wanted, soft - 256))
+    return wanted
+
+
+async def listen(
+    server: Callable[[], asyncio.BaseProtocol], settings: GatewaySettings
+) -> tuple[asyncio.Server, int, str]:
+    """Listen; return the server, its port, and what there is to say about the port.
+
+    Raises `Conflict` when the port that was asked for is taken, naming who holds it and one that is free.
+    """
+    tls = _tls(settings)
+    wanted = DEFAULT_PORT if settings.port is None else settings.port
+    loop = asyncio.get_running_loop()
+    try:
+        listening = await loop.create_server(server, settings.host, wanted, ssl=tls, backlog=1024)
+        return listening, listening.sockets[0].getsockname()[1], ""
+    except OSError as error:
+        if error.errno not in (98, 48, 10048):  # EADDRINUSE on Linux, macOS, Windows
+            where = f"{settings.host}:{wanted}"
+            raise Unavailable(
+                f"Nobody can listen on {where}: {error.strerror or error}.", "Set gateway.host and gateway.port."
+            ) from error
+    held = f"Port {wanted} is held by {holder(wanted) or 'another program'}"
+    for port in range(wanted + 1, min(wanted + _TRIES, 65_536)):
+        try:
+            listening = await loop.create_server(server, settings.host, port, ssl=tls, backlog=1024)
+        except OSError:
+            continue
+        if settings.port is None:
+            return listening, port, f"{held}; the page is on {port}."
+        listening.close()
+        raise Conflict(f"{held}.", f"The next free one is {port}: operant serve --port {port}.")
+    raise Conflict(f"{held}, and the {_TRIES} after it are taken too.", "Set gateway.port.")
+
+
+def holder(port: int) -> str:
+    """Name the process that listens on a port, where the system tells."""
+    inodes = {inode for table in ("tcp", "tcp6") for inode in _listening(table, port)}
+    if not inodes:
+        return ""
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and _holds(process, inodes):
+            name = _text(process / "comm").strip()
+            return f"{name} (process {process.name})"
+    return ""
+
+
+def _listening(table: str, port: int) -> set[str]:
+    found: set[str] = set()
+    for line in _text(Path("/proc/net") / table).splitlines()[1:]:
+        words = line.split()
+        if len(words) > 9 and words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
+            found.add(f"socket:[{words[9]}]")
+    return found
+
+
+def _holds(process: Path, inodes: set[str]) -> bool:
+    try:
+        handles = list((process / "fd").iterdir())
+    except OSError:  # another user's
+        return False
+    return any(_target(handle) in inodes for handle in handles)
+
+
+def _target(handle: Path) -> str:
+    try:
+        return str(handle.readlink())
+    except OSError:
+        return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _tls(settings: GatewaySettings) -> ssl.SSLContext | None:
+    if not settings.tls.certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(Path(settings.tls.certificate).expanduser(), Path(settings.tls.key).expanduser())
+    except (OSError, ssl.SSLError) as error:
+        raise Invalid(f"The certificate cannot be used: {error}.", "See gateway.tls in operant.yaml.") from error
+    return context

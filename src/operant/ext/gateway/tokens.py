@@ -1,0 +1,191 @@
+"""Who may connect: tokens by the hash of what they are, login codes that work once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from operant.kit.files import write_private
+from operant.kit.token import new_token, own_token
+from operant.sdk import (
+    Broken,
+    Clock,
+    Conflict,
+    Invalid,
+    NotFound,
+    Principal,
+    Record,
+    TokenAdd,
+    TokenInfo,
+    TokenList,
+    TokenMade,
+    TokenRevoke,
+    Unavailable,
+)
+
+SCOPES: dict[str, frozenset[str]] = {
+    "read": frozenset({"session.read", "agent.read", "tool.read", "kernel.read", "approval.read"}),
+    "chat": frozenset({"session.read", "session.dispatch", "agent.read", "tool.read", "kernel.read", "approval.read"}),
+    "approve": frozenset({"approval.read", "approval.answer"}),
+    "tools": frozenset({"tool.read", "tool.invoke"}),
+    "admin": frozenset({"admin"}),
+}
+"""What a token may do; the capabilities are bound here, whatever a client says about itself."""
+
+OWNER_TOKEN = "token"
+"""File under `state/` with the owner's own token, for programs of this user."""
+LOGIN_S = 600
+BROWSER_DAYS = 30
+_DAY_US = 86_400_000_000
+_NAME = re.compile(r"[\w.@-]{1,64}")
+_NOTED_US = 60_000_000
+"""How often the time of the last use is written down."""
+
+
+class _Kept(Record):
+    """A token as it is stored."""
+
+    info: TokenInfo
+    hash: str
+
+
+class Keyring:
+    """All tokens of a home."""
+
+    def __init__(self, state: Path, home: Path, clock: Clock) -> None:
+        self._file = state / "tokens.json"
+        self._own = home / "state" / OWNER_TOKEN
+        self._clock = clock
+        self._kept: dict[str, _Kept] = {one.info.name: one for one in self._read()}
+        self._codes: dict[str, int] = {}
+        self._owner = _hash(self.own_token())
+
+    # ------------------------------------------------------------------ who is it
+
+    def own_token(self) -> str:
+        """Return the owner's token; make it where there is none."""
+        try:
+            return own_token(self._own)
+        except OSError as error:
+            raise Unavailable(f"{self._own} cannot be written: {error.strerror}.") from error
+
+    def principal(self, token: str) -> Principal | None:
+        """Return who holds a token, with what their scopes allow; None for one that is not, or no longer, valid."""
+        given = _hash(token)
+        if hmac.compare_digest(given, self._owner):
+            return Principal(kind="owner", id="owner", capabilities=SCOPES["admin"])
+        for one in self._kept.values():
+            if hmac.compare_digest(given, one.hash):
+                return self._use(one)
+        return None
+
+    def _use(self, one: _Kept) -> Principal | None:
+        now = self._clock.now()
+        info = one.info
+        if info.expires and info.expires < now:
+            return None
+        if now - info.used > _NOTED_US:
+            self._kept[info.name] = _Kept(info=msgspec.structs.replace(info, used=now), hash=one.hash)
+            self._write()
+        held = frozenset[str]().union(*(SCOPES[scope] for scope in info.scopes))
+        if info.kind == "browser":
+            return Principal(kind="owner", id="owner", capabilities=held)
+        return Principal(kind="client", id=info.name, capabilities=held)
+
+    # ------------------------------------------------------------------ browsers
+
+    def login_code(self) -> str:
+        """Return a code that lets one browser in, once, for a while."""
+        now = self._clock.now()
+        self._codes = {code: until for code, until in self._codes.items() if until > now}
+        code = secrets.token_urlsafe(24)
+        self._codes[_hash(code)] = now + LOGIN_S * 1_000_000
+        return code
+
+    def log_in(self, code: str) -> str | None:
+        """Return the token of a new browser for a code; None when the code is wrong, old or used."""
+        until = self._codes.pop(_hash(code), 0)
+        if until < self._clock.now():
+            return None
+        name = f"browser-{secrets.token_hex(4)}"
+        return self._make(name, ("admin",), BROWSER_DAYS, kind="browser").token
+
+    def log_out(self, token: str) -> None:
+        """Make a browser's token void."""
+        given = _hash(token)
+        self._kept = {name: one for name, one in self._kept.items() if one.hash != given}
+        self._write()
+
+    # ------------------------------------------------------------------ syscalls
+
+    async def add(self, who: Principal, call: TokenAdd) -> TokenMade:
+        """Make a token."""
+        if not _NAME.fullmatch(call.name):
+            raise Invalid(f"{call.name!r} cannot be a token's name.", "Use letters, digits and . @ _ - (at most 64).")
+        unknown = [scope for scope in call.scopes if scope not in SCOPES]
+        if unknown or not call.scopes:
+            raise Invalid(f"There is no scope {', '.join(unknown)!r}.", f"There are: {', '.join(SCOPES)}.")
+        if call.days < 0:
+            raise Invalid("A token cannot have expired before it is made.", "Give days from now, or 0.")
+        if call.name in self._kept or call.name == "owner":
+            raise Conflict(f"There is already a token {call.name}.", "Revoke it first, or take another name.")
+        return self._make(call.name, call.scopes, call.days)
+
+    async def list(self, who: Principal, call: TokenList) -> tuple[TokenInfo, ...]:
+        """List the tokens that are valid."""
+        now = self._clock.now()
+        return tuple(
+            one.info for _, one in sorted(self._kept.items()) if not one.info.expires or one.info.expires > now
+        )
+
+    async def revoke(self, who: Principal, call: TokenRevoke) -> TokenInfo:
+        """Make a token void."""
+        one = self._kept.pop(call.name, None)
+        if one is None:
+            raise NotFound(f"There is no token {call.name!r}.", "`operant token list` shows those there are.")
+        self._write()
+        return one.info
+
+    # ------------------------------------------------------------------ inside
+
+    def _make(self, name: str, scopes: Sequence[str], days: int, kind: str = "token") -> TokenMade:
+        token = new_token()
+        now = self._clock.now()
+        info = TokenInfo(
+            name=name,
+            kind="browser" if kind == "browser" else "token",
+            scopes=tuple(scopes),
+            created=now,
+            expires=now + days * _DAY_US if days else 0,
+        )
+        self._kept[name] = _Kept(info=info, hash=_hash(token))
+        self._write()
+        return TokenMade(token=token, info=info)
+
+    def _read(self) -> tuple[_Kept, ...]:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=tuple[_Kept, ...])
+        except FileNotFoundError:
+            return ()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise Broken(
+                f"{self._file} cannot be read: {error}.", "Put it aside; tokens are then made anew."
+            ) from error
+
+    def _write(self) -> None:
+        now = self._clock.now()
+        self._kept = {name: one for name, one in self._kept.items() if not one.info.expires or one.info.expires > now}
+        try:
+            write_private(self._file, msgspec.json.encode(tuple(self._kept.values())))
+        except OSError as error:
+            raise Unavailable(f"{self._file} cannot be written: {error.strerror}.") from error
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
