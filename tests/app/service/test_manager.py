@@ -1,4 +1,4 @@
-"""launchd as its manual has it, played by a script; and the systems that have nothing of the kind."""
+"""systemd and launchd as their manuals have them, played by scripts; and the systems that have nothing of the kind."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ case "$1" in
     test -e "$0.loaded" || { echo "Could not find service" >&2; exit 113; }
     printf '%s = {\\n\\tstate = running\\n\\truns = 3\\n\\tpid = 4711\\n' "$2"
     printf '\\tendpoints = {\\n\\t\\tpid = 1\\n\\t}\\n}\\n';;
+esac
+"""
+
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> "$0.calls"
+case "$*" in
+  --version) echo "systemd 252 (252.1)";;
+  *--property=ActiveState*) printf 'ActiveState=active\\nSubState=running\\nUnitFileState=enabled\\nMainPID=7\\n';;
+  *" stop "*) exit 5;;
 esac
 """
 
@@ -107,3 +116,46 @@ def test_the_unit_lies_where_systemd_looks(mac: Mac, env: dict[str, str], where:
     manager = manager_of(mac.daemon, env, "linux")
     assert isinstance(manager, Systemd)
     assert manager.path == Path(where) / "systemd" / "user" / "operant.service"
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Systemd:
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(SYSTEMCTL)
+    program.chmod(0o755)
+    home = tmp_path / "home"
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(home)}
+    return Systemd(Daemon.of(home / ".operant", home / ".operant"), env)
+
+
+async def test_a_unit_is_installed_started_and_removed(systemd: Systemd) -> None:
+    with pytest.raises(NotFound, match="not installed"):
+        await systemd.start()
+    assert await systemd.install()
+    assert not await systemd.install()
+    assert "RestartSec=2\n" in systemd.path.read_text()
+    await systemd.start()
+    await systemd.restart()
+    found = await systemd.condition()
+    assert (found.running, found.enabled, found.state, found.pid) == (True, True, "active (running)", 7)
+    with pytest.raises(Unavailable, match=r"stop operant\.service failed: exit code 5") as refused:
+        await systemd.stop()
+    assert "journalctl" in refused.value.hint
+    assert await systemd.uninstall()
+    assert not await systemd.uninstall()
+
+
+async def test_a_file_that_cannot_be_written_or_removed_is_named(systemd: Systemd) -> None:
+    systemd.path.mkdir(parents=True)
+    with pytest.raises(Unavailable, match=r"operant\.service cannot be written: Is a directory"):
+        await systemd.install()
+    with pytest.raises(Unavailable, match=r"operant\.service cannot be removed: Is a directory"):
+        await systemd.uninstall()
+
+
+async def test_a_systemctl_that_does_not_start_is_named(systemd: Systemd, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "systemctl").write_text("#!/nowhere/sh\n")
+    with pytest.raises(Unavailable, match="could not be started") as refused:
+        await systemd.condition()
+    assert "operant serve --supervised" in refused.value.hint

@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -19,6 +19,9 @@ MOST_BODY = 8 * 1024 * 1024
 """Bytes of a request's JSON; files go another way."""
 BODY_S = 30.0
 """Seconds that a body may take to arrive."""
+
+PRINCIPAL = web.RequestKey("principal", Principal)
+BODY = web.RequestKey("body", bytes)
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Q = TypeVar("Q")
@@ -82,7 +85,7 @@ def opener(
     """Make aiohttp's handler of a route."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        principal = cast("Principal", request.get("principal") or Principal(kind="client", id="nobody"))
+        principal = request.get(PRINCIPAL) or Principal(kind="client", id="nobody")
         call = Call(
             request=request,
             principal=principal,
@@ -175,7 +178,7 @@ async def _gathered(request: web.Request, limit: int) -> bytes:
 async def _body(request: web.Request, kind: Any) -> Any:
     if request.content_type != "application/json":
         raise Rejected(415, "The body must be JSON.", "Send `Content-Type: application/json`.", code="invalid")
-    data = request.get("body")
+    data = request.get(BODY)
     if data is None:
         data = await read(request, MOST_BODY)
     try:

@@ -14,6 +14,10 @@ from operant.ext.gateway.entrance import Entrance
 from operant.ext.gateway.hub import Hub
 from operant.ext.gateway.listener import Crowd, Server, listen, most_connections
 from operant.ext.gateway.metrics import Metrics
+from operant.ext.gateway.openai.chat import Completions
+from operant.ext.gateway.openai.functions import Functions
+from operant.ext.gateway.openai.responses import Responses
+from operant.ext.gateway.openai.work import Work as OpenAiWork
 from operant.ext.gateway.openapi import OpenApi
 from operant.ext.gateway.page import Page
 from operant.ext.gateway.repeats import Repeats
@@ -53,6 +57,7 @@ class Gateway:
         self._metrics = Metrics(lambda: self._sockets.count, lambda: self._hub.watching)
         self._crowd = Crowd(most_connections(settings.connections))
         self._house = House(self._entrance, self._crowd, self._metrics, host.clock)
+        self._functions = Functions(host)
         self._readers: list[asyncio.Task[None]] = []
         self._group: asyncio.TaskGroup | None = None
         self._furnish(keyring)
@@ -74,6 +79,9 @@ class Gateway:
         watch = Activity(self._hub, self._sockets)
         routes += watch.routes()
         routes += self._sockets.routes()
+        host.toolbox(self._functions)
+        work = OpenAiWork(host, self._hub, self._functions)
+        routes += [*Completions(host, work).routes(), *Responses(host, work).routes()]
         document = OpenApi(tuple(routes))
         self._house.add((*routes, *document.routes()), host.client)
         self._house.guard(Repeats(host))
@@ -83,6 +91,7 @@ class Gateway:
     async def listening(self, group: asyncio.TaskGroup) -> AsyncGenerator[int]:
         """Listen while the context is open; yield the port."""
         self._group = group
+        await self._functions.load()
         runner = web.AppRunner(self._house.application, access_log=None)
         await runner.setup()
         inner = runner.server

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import web
 
-from operant.ext.gateway.api import MOST_BODY, read
+from operant.ext.gateway.api import BODY, MOST_BODY, PRINCIPAL, read
 from operant.ext.gateway.problem import Rejected
-from operant.sdk import Host, Principal, PutValue, Record
+from operant.sdk import Host, PutValue, Record
 
 NAMESPACE = "gateway.repeats"
 KEPT_S = 86_400
@@ -50,8 +50,8 @@ class Repeats:
         if len(key) > _LONGEST:
             raise Rejected(400, f"An Idempotency-Key has at most {_LONGEST} characters.", code="invalid")
         if request.content_type == "application/json":
-            request["body"] = await read(request, MOST_BODY)
-        who: Principal = request["principal"]
+            request[BODY] = await read(request, MOST_BODY)
+        who = request[PRINCIPAL]
         place = _digest(who.kind, who.id, request.path, key)
         if place in self._busy:
             raise Rejected(409, "This request is at work already.", "Wait for its answer.", code="conflict")
@@ -62,7 +62,7 @@ class Repeats:
             self._busy.discard(place)
 
     async def _once(self, request: web.Request, handler: Handler, place: str) -> web.StreamResponse:
-        fingerprint = _digest(request.path_qs, request.get("body", b"").decode(errors="replace"))
+        fingerprint = _digest(request.path_qs, request.get(BODY, b"").decode(errors="replace"))
         found = await self._host.kept.value(NAMESPACE, place)
         if found is not None:
             kept = msgspec.json.decode(found, type=_Kept)

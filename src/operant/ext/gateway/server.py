@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 
-from operant.ext.gateway.api import Route, opener, supervised
+from operant.ext.gateway.api import PRINCIPAL, Route, opener, supervised
 from operant.ext.gateway.entrance import Entrance
 from operant.ext.gateway.listener import Crowd
 from operant.ext.gateway.metrics import Metrics
@@ -70,7 +70,7 @@ class House:
         async def work(one: web.Request) -> web.StreamResponse:
             principal = self._entrance.admit(one)
             if principal is not None:
-                one["principal"] = principal
+                one[PRINCIPAL] = principal
             return await handler(one)
 
         response = await supervised(request, work)
