@@ -68,6 +68,7 @@ check: $(DEV) ## Lint, formatting, types, import contracts, shape and generated 
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python scripts/shape.py
+	@$(BIN)/python scripts/page.py
 	@[ ! -e scripts/docs.py ] || $(BIN)/python scripts/docs.py --check
 
 fmt: $(DEV) ## Format the code and mend what ruff can mend
