@@ -23,7 +23,7 @@ function All() {
   };
   return html`<${View} title="Agents" about="Who answers, with what, and how far they may go."
     actions=${html`<button type="button" onClick=${() => ask(html`<${Ask} title="New agent" label="Name (small letters, digits, - and _)" close=${close} done=${make} />`)}><${Icon} name="plus" />New agent</button>`}>
-    <${Table} label="Agents" right=${[3]} head=${["Agent", "About", "Models", "Steps", "Sandbox", "Network"]} rows=${state.agents.map((one) => [html`<a href=${path("agents", one.name)}>${one.name}</a>`, one.description || "", (one.models || []).join(", ") || "found by itself",
+    <${Table} label="All agents" right=${[3]} head=${["Agent", "About", "Models", "Steps", "Sandbox", "Network"]} rows=${state.agents.map((one) => [html`<a href=${path("agents", one.name)}>${one.name}</a>`, one.description || "", (one.models || []).join(", ") || "found by itself",
       one.limits?.max_steps || 25, one.sandbox === false ? html`<${Tag} tone="bad">off<//>` : html`<${Tag} tone="good">on<//>`, (one.network || []).join(", ") || "none"])} />${dialog}<//>`;
 }
 

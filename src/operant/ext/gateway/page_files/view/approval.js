@@ -20,7 +20,7 @@ export function Approval({ entry, answer, where }) {
   return html`<section class="approval" data-seq=${entry.seq} aria-label=${`May ${entry.name} run?`}>
     <header><${Icon} name="hand" size=${18} /><strong>May <code>${entry.name}</code> run?</strong>${where}</header>
     ${entry.question && html`<p>${entry.question}</p>`}
-    <dl class="named whole">${Object.entries(entry.input).map(([name, value]) => html`<div><dt>${exposed(name)}</dt><dd><pre tabindex="0">${exposed(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre></dd></div>`)}</dl>
+    <dl class="named whole">${Object.entries(entry.input).filter(([, value]) => value !== null && value !== "").map(([name, value]) => html`<div><dt>${exposed(name)}</dt><dd><pre tabindex="0">${exposed(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre></dd></div>`)}</dl>
     <label class="why"><span class="hidden">Why, or what instead</span><input placeholder="Why not, or what instead (the agent reads it)" value=${why} onInput=${(/** @type {any} */ event) => say(event.target.value)} /></label>
     <div class="actions">
       ${entry.expires > 0 && html`<span class="muted">open until ${moment(entry.expires)}</span>`}

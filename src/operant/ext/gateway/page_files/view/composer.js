@@ -108,7 +108,7 @@ export function Composer({ session, working, actions, line, agent }) {
       <input type="file" multiple hidden ref=${chooser} onChange=${(/** @type {any} */ event) => (add([...event.target.files]), (event.target.value = ""))} />
       <button type="button" class="quiet" aria-label="Attach files" title="Attach files (or drop, or paste them)" onClick=${() => chooser.current.click()}><${Icon} name="paperclip" size=${18} /></button>
       <label class="hidden" for="message">Message</label>
-      <textarea id="message" ref=${box} rows="1" placeholder=${working ? `What you say now ${WAITING[arrival]}` : "Say something, or / for commands"} value=${text} onKeyDown=${key} onPaste=${paste}
+      <textarea id="message" ref=${box} rows="1" placeholder=${working ? `What you say now ${WAITING[arrival]}` : innerWidth < 500 ? "Say something" : "Say something, or / for commands"} value=${text} onKeyDown=${key} onPaste=${paste}
         onInput=${(/** @type {any} */ event) => (write(event.target.value), point(0))}></textarea>
       <button type="button" class=${`quiet ${actions.deep ? "on" : ""}`} aria-pressed=${actions.deep ? "true" : "false"} aria-label="Deep work" title="Deep work: long tasks on its own" onClick=${actions.deepen}><${Icon} name="layers" size=${18} /></button>
       ${working && text.trim() && arrival !== "queue" && html`<button type="button" class="quiet" title="Send it after this turn (Alt Enter)" aria-label="Send after this turn" onClick=${() => send(true)}><${Icon} name="clock" size=${18} /></button>`}

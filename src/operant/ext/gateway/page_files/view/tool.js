@@ -18,7 +18,9 @@ const LONG = 20_000;
 export function Tool({ entry, session }) {
   const [icon, said] = OUTCOMES[entry.outcome] || ["loader-circle", "running"];
   const text = wordsOf(entry.parts);
-  const files = [...filesOf(entry.parts), ...(entry.artifacts || []).filter((/** @type {any} */ one) => one.name)];
+  // What a change puts aside is there to undo it, not to be looked at.
+  const kept = ICONS[entry.name] === "file-diff" ? [] : (entry.artifacts || []).filter((/** @type {any} */ one) => one.name);
+  const files = [...filesOf(entry.parts), ...kept];
   return html`<details class=${`tool ${entry.outcome || "running"}`} data-seq=${entry.seq} open=${entry.outcome ? undefined : Boolean(entry.live)}>
     <summary><${Icon} name=${ICONS[entry.name] || "wrench"} size=${15} /><span class="tool-name">${entry.name}</span>
       <span class="tool-brief">${brief(entry.input)}</span>

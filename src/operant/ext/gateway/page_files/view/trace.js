@@ -22,7 +22,7 @@ export function Trace({ route }) {
 function All({ session }) {
   const state = useLoaded(() => api.get(`${sessionPath(session)}/turns`), [session]);
   return html`<${View} title="Turns" about=${session} actions=${html`<a class="button" href=${path("s", session)}>Open the session</a>`}>
-    <${Loaded} state=${state}>${(/** @type {any} */ data) => !data.turns?.length ? html`<${Empty} icon="list-tree" title="No turns yet">They come when something is said.<//>` : html`<${Table} label="Turns" right=${[3, 4, 5, 6]}
+    <${Loaded} state=${state}>${(/** @type {any} */ data) => !data.turns?.length ? html`<${Empty} icon="list-tree" title="No turns yet">They come when something is said.<//>` : html`<${Table} label="All turns" right=${[3, 4, 5, 6]}
       head=${["Began", "About", "Ended", "Took", "Steps", "Tokens", "Cost"]}
       rows=${[...data.turns].reverse().map((/** @type {any} */ one) => [html`<a href=${path("trace", session, one.turn)}>${moment(one.started)}</a>`, html`<span class="clip">${one.preview || one.trigger}</span>`,
         html`<${Tag} tone=${one.reason === "done" ? "good" : one.reason ? "warn" : ""}>${one.reason || "at work"}<//>`, one.ended ? duration((one.ended - one.started) / 1000) : "", one.steps || 0,
@@ -52,7 +52,7 @@ function Timeline({ data, session }) {
       <div><dt>Tools</dt><dd>${summary.tools || 0}</dd></div><div><dt>Input</dt><dd>${short(usage.input || 0)}</dd></div>
       <div><dt>Cached</dt><dd>${percent(usage.input ? (usage.cached || 0) / usage.input : 0)}</dd></div><div><dt>Output</dt><dd>${short(usage.output || 0)}</dd></div>
       <div><dt>Cost</dt><dd>${money(usage.usd || 0)}</dd></div><div><dt>Ended</dt><dd>${summary.reason || "at work"}</dd></div></dl>
-    <div class="axis" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${duration((total * share) / 1000)}</span>`)}</div>
+    <div class="axis" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${share ? duration((total * share) / 1000) : "0"}</span>`)}</div>
     <ol class="spans" aria-label="Timeline">${spans.map((span, at) => html`<li><button type="button" class=${`span ${span.kind} ${span.tone}`} aria-pressed=${at === chosen ? "true" : "false"} onClick=${() => choose(at)}>
       <span class="span-name"><${Icon} name=${span.icon} size=${14} />${span.name}</span>
       <span class="span-lane"><svg viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true"><rect x=${((span.begin - start) / total) * 1000} width=${Math.max(3, ((span.end - span.begin) / total) * 1000)} height="8" rx="2" /></svg></span>
