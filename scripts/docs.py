@@ -195,13 +195,67 @@ def tools() -> str:
     return table(("tool", "told", "effect", "parameters", "does"), rows)
 
 
+def routes() -> str:
+    """Return every HTTP route, from the description that a running gateway gives of itself."""
+    import asyncio
+    import json
+    import tempfile
+    import urllib.request
+
+    from operant.app.build import Options, running
+    from operant.app.home import Home
+    from operant.kernel.records import OWNER
+    from operant.kernel.syscalls import LoginOpen
+
+    async def described() -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Home(Path(folder) / "home")
+            options = Options(env={"OPERANT_GATEWAY__PORT": "0"}, overrides={}, role="daemon")
+            async with running(home, options) as made:
+                address = (await made.kernel.call(OWNER, LoginOpen())).partition("/#")[0]
+                headers = {"Authorization": f"Bearer {home.token.read_text().strip()}"}
+                request = urllib.request.Request(f"{address}/openapi.json", headers=headers)
+                return json.loads(await asyncio.to_thread(lambda: urllib.request.urlopen(request).read()))
+
+    document = asyncio.run(described())
+    rows: list[tuple[str, ...]] = []
+    for path, operations in document["paths"].items():
+        for method, one in operations.items():
+            query = ", ".join(f"`{part['name']}`" for part in one["parameters"] if part["in"] == "query")
+            rows.append((one["tags"][0], f"`{method.upper()} {path}`", query, one["summary"]))
+    return table(("about", "route", "query", "does"), sorted(rows, key=lambda row: row[0]))
+
+
+def frames() -> str:
+    """Return what a client may send over the WebSocket of a session."""
+    from typing import get_args
+
+    from operant.ext.gateway.incoming import Incoming
+
+    rows = [
+        (f"`{kind.__struct_config__.tag}`", fields(kind), first_sentence(kind.__doc__)) for kind in get_args(Incoming)
+    ]
+    return table(("type", "fields", "does"), rows)
+
+
+def scopes() -> str:
+    """Return what tokens may do."""
+    from operant.ext.gateway.tokens import SCOPES
+
+    rows = [(f"`{name}`", ", ".join(f"`{one}`" for one in sorted(held))) for name, held in SCOPES.items()]
+    return table(("scope", "capabilities"), rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "configuration": configuration,
     "errors": errors,
     "events": events,
+    "frames": frames,
     "hooks": hooks,
     "providers": providers,
+    "routes": routes,
+    "scopes": scopes,
     "syscalls": syscalls,
     "tables": tables,
     "tools": tools,

@@ -1,4 +1,4 @@
-"""Check the web page's modules: their types by TypeScript, their size, and that nothing in them comes from elsewhere."""
+"""Check the web page: types by TypeScript, sizes, and that nothing in it comes from elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ MOST_BYTES = 300_000
 LONGEST = 300
 """Lines of one module."""
 _ELSEWHERE = re.compile(r"""(?:src|href|url\(|from|import)\s*[=(]?\s*["'](?:https?:)?//""")
-_HTML = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function\(")
+_HTML = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function\("
+)
 
 
 def main() -> int:
@@ -42,7 +44,9 @@ def _foreign(files: list[Path]) -> list[str]:
     for path in files:
         text = path.read_text("utf-8")
         found += [f"{path.relative_to(ROOT)}: {match[0]!r} comes from elsewhere" for match in _ELSEWHERE.finditer(text)]
-        found += [f"{path.relative_to(ROOT)}: {match[0]!r} makes HTML or code of text" for match in _HTML.finditer(text)]
+        found += [
+            f"{path.relative_to(ROOT)}: {match[0]!r} makes HTML or code of text" for match in _HTML.finditer(text)
+        ]
     return found
 
 

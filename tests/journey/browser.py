@@ -89,7 +89,8 @@ async def browsing(link: str, *, width: int = 1280, height: int = 860, dark: boo
 AXE = """async () => {
   const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] });
   return found.violations.filter((one) => ["serious", "critical", "moderate"].includes(one.impact))
-    .map((one) => `${one.impact} ${one.id}: ${one.nodes.slice(0, 3).map((node) => node.target + " " + node.failureSummary).join(" | ")}`);
+    .map((one) => `${one.impact} ${one.id}: ` + one.nodes.slice(0, 3)
+      .map((node) => node.target + " " + node.failureSummary).join(" | "));
 }"""
 
 

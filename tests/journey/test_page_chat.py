@@ -179,8 +179,9 @@ async def test_files_come_by_button_paste_and_drop(page: Watched, server: Script
     give = """([kind, name]) => {
       const data = new DataTransfer();
       data.items.add(new File(["some words"], name, { type: "text/plain" }));
-      const event = kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
-        : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+      const how = { bubbles: true, cancelable: true };
+      const event = kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, ...how })
+        : new DragEvent("drop", { dataTransfer: data, ...how });
       document.querySelector("#message").dispatchEvent(event);
     }"""
     await view.evaluate(give, ["paste", "pasted.txt"])

@@ -104,7 +104,9 @@ async def test_the_answer_completes_on_screen_once(tmp_path: Path, server: Scrip
             assert await view.locator(".answer").count() == 2
 
 
-async def test_a_flood_of_output_leaves_the_page_usable(tmp_path: Path, server: ScriptedServer) -> None:
+async def test_a_flood_of_output_leaves_the_page_usable(
+    tmp_path: Path, server: ScriptedServer, record_property: Any
+) -> None:
     """Ten MB a second and more: no task of the page is long, and what it keeps has an end."""
     home, port = tmp_path / "home", await free_port()
     set_up(home, server)
@@ -113,8 +115,8 @@ async def test_a_flood_of_output_leaves_the_page_usable(tmp_path: Path, server: 
         await view.get_by_label("Message", exact=True).wait_for()
         await view.evaluate("""() => {
           window.longest = 0;
-          new PerformanceObserver((list) => list.getEntries().forEach((one) => (window.longest = Math.max(window.longest, one.duration))))
-            .observe({ type: "longtask" });
+          const note = (one) => { window.longest = Math.max(window.longest, one.duration); };
+          new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type: "longtask" });
         }""")
         await page.say("@flood go")
         await view.locator(".output.live").get_by_text("0123456789").wait_for()
@@ -123,5 +125,5 @@ async def test_a_flood_of_output_leaves_the_page_usable(tmp_path: Path, server: 
         await view.get_by_text("It is over.").wait_for(timeout=30_000)
         kept = await view.evaluate("document.querySelector('.turn').textContent.length")
         longest = await view.evaluate("window.longest")
-        print(f"longest task of the page: {longest:.0f} ms, characters kept: {kept}")
+        record_property("longest_task_ms", longest)  # a figure, not a condition: see docs/reference/performance.md
         assert kept < 200_000

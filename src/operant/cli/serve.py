@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from operant.cli.here import home
 from operant.cli.output import say
-from operant.kernel.records import OWNER
-from operant.kernel.syscalls import LoginOpen
-from operant.sdk.client import Client
-from operant.sdk.local import LocalClient
+
+if TYPE_CHECKING:
+    from operant.sdk.client import Client
 
 
 @click.command(help="Run without a chat, until stopped (Ctrl-C or SIGTERM).")
@@ -40,23 +41,29 @@ def serve() -> int:
 
     from operant.app.build import System
     from operant.app.serve import serve as run
+    from operant.kernel.records import OWNER
+    from operant.sdk.local import LocalClient
 
     place = home()
 
     async def ready(system: System) -> None:
         say(f"Operant is ready on {place.path}. Ctrl-C stops it; `operant chat` talks to it.")
-        say(await page_line(LocalClient(lambda: system.kernel, OWNER)))
+        say(await page_line(LocalClient(lambda: system.kernel, OWNER), secret=sys.stdout.isatty()))
         for problem in system.problems():
             say(f"problem: {problem}")
 
     return asyncio.run(run(place, ready=ready))
 
 
-async def page_line(client: Client) -> str:
-    """Say where the page is, with a link that lets one browser in."""
+async def page_line(client: Client, *, secret: bool = True) -> str:
+    """Say where the page is; to a person with a link that lets one browser in, to a journal without."""
     from operant.kernel.errors import OperantError
+    from operant.kernel.syscalls import LoginOpen
 
     try:
-        return f"The page: {await client.call(LoginOpen())}   (works once; `operant open` makes another)"
+        link = await client.call(LoginOpen())
     except OperantError as error:
         return error.line()
+    if not secret:
+        return f"The page: {link.partition('/#')[0]}   (`operant open` lets a browser in)"
+    return f"The page: {link}   (works once; `operant open` makes another)"

@@ -88,9 +88,8 @@ class Gateway:
         self._house.show(Page())
 
     @asynccontextmanager
-    async def listening(self, group: asyncio.TaskGroup) -> AsyncGenerator[int]:
-        """Listen while the context is open; yield the port."""
-        self._group = group
+    async def listening(self) -> AsyncGenerator[int]:
+        """Listen while the context is open; yield the port. Raises `Conflict` where the port is taken."""
         await self._functions.load()
         runner = web.AppRunner(self._house.application, access_log=None)
         await runner.setup()
@@ -103,7 +102,10 @@ class Gateway:
             _log.warning("%s", said)
         self._entrance.listening(port)
         try:
-            yield port
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                yield port
+                self._end()
         finally:
             self._ready = False
             listening.close()
@@ -112,7 +114,7 @@ class Gateway:
             await server.shutdown(SHUTDOWN_S)
             await runner.cleanup()
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Stop reading histories."""
         for reader in self._readers:
             reader.cancel()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -56,16 +55,12 @@ async def setup(host: Host, settings: GatewaySettings) -> AsyncGenerator[None]:
     if gateway is None:
         yield
         return
-    async with asyncio.TaskGroup() as group:
-        async with gateway.listening(group) as port:
-            front.port = port
-            _log.info("listening on %s", front.address)
-            if settings.insecure and not is_loopback(settings.host):
-                _log.warning(
-                    "whoever reaches %s sees everything unencrypted, as gateway.insecure allows", settings.host
-                )
-            yield
-        gateway.end()
+    async with gateway.listening() as port:
+        front.port = port
+        _log.info("listening on %s", front.address)
+        if settings.insecure and not is_loopback(settings.host):
+            _log.warning("whoever reaches %s sees everything unencrypted, as insecure allows", settings.host)
+        yield
 
 
 def _gateway(host: Host, settings: GatewaySettings, keyring: Keyring) -> Gateway | None:

@@ -19,7 +19,7 @@ export function Composer({ session, working, actions, line, agent }) {
   const kept = `operant.draft.${session.startsWith("web-") ? "new" : session}`;
   const [text, write] = useState(() => sessionStorage.getItem(kept) || "");
   const [files, attach] = useState(/** @type {any[]} */ ([]));
-  const [later, queue] = useState(/** @type {{text: string, files: any[]}[]} */ ([]));
+  const [later, queue] = useState(/** @type {() => {text: string, files: any[]}[]} */ (() => JSON.parse(localStorage.getItem(`${kept}.later`) || "[]")));
   const [over, hover] = useState(false);
   const [at, point] = useState(0);
   const state = useStore(shell);
@@ -29,6 +29,7 @@ export function Composer({ session, working, actions, line, agent }) {
   const found = text.startsWith("/") && !text.includes(" ") && !text.includes("\n") ? COMMANDS.filter(([name]) => name.startsWith(text.slice(1))) : [];
 
   useEffect(() => sessionStorage.setItem(kept, text), [text]);
+  useEffect(() => (later.length ? localStorage.setItem(`${kept}.later`, JSON.stringify(later)) : localStorage.removeItem(`${kept}.later`)), [later]);
   useLayoutEffect(() => {
     const area = box.current;
     area.style.height = "auto";
