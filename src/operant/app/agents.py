@@ -91,6 +91,11 @@ class AgentFiles:
             raise Invalid(f"AGENT.md:{error.line}: {error.sentence}") from error
         self._agent(name, matter, ["", text])
 
+    def changed(self, name: str) -> None:
+        """Look at an agent's files again the next time, however fresh what is known of them is."""
+        if name in self._known:
+            self._known[name].looked = float("-inf")
+
     def _look(self, name: str) -> _Known | None:
         """Stat the agent's files and read them when one is not as it was."""
         if not NAME.fullmatch(name) or not self._exists(name):

@@ -80,6 +80,7 @@ class Desk:
             write_private(path, call.text.encode(), PRIVATE_FILE)
         except OSError as error:
             raise Unavailable(f"{path} cannot be written: {error.strerror}.") from error
+        self._agents.changed(agent.name)
         return _read(path, call.name)
 
     async def create(self, who: Principal, call: AgentCreate) -> Agent:

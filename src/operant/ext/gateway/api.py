@@ -116,12 +116,12 @@ async def supervised(
 ) -> web.StreamResponse:
     """Carry out a request; whatever goes wrong comes back as problem details."""
     done = (await asyncio.gather(work(request), return_exceptions=True))[0]
-    if isinstance(done, web.StreamResponse):
-        return done
     if isinstance(done, asyncio.CancelledError | ConnectionError):
         raise done
-    if isinstance(done, web.HTTPException):
+    if isinstance(done, web.HTTPException):  # these are responses too, and not ours
         done = _known(request, done)
+    elif isinstance(done, web.StreamResponse):
+        return done
     elif isinstance(done, OperantError):
         done = rejected(done)
     elif not isinstance(done, Rejected):

@@ -86,6 +86,8 @@ class Entrance:
         if origin is not None and not self._is_ours(origin, f"{self._seen_scheme(request)}://{host}"):
             self._note(request, f"from the page {origin[:80]!r}")
             raise Rejected(403, "Other pages may not come in.", "Add the origin to `gateway.origins`.", code="denied")
+        if origin is None and request.method not in _SAFE and request.path in OPEN:
+            raise Rejected(403, "A browser says which page it is on; this request does not.", code="denied")
         foreign = request.headers.get("Sec-Fetch-Site", "") in ("cross-site", "same-site")
         if foreign and origin is None and request.path not in OPEN and not request.path.startswith(OPEN_BELOW):
             self._note(request, "from another page")

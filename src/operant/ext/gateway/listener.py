@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -36,8 +37,7 @@ class _Visitor(RequestHandler):
         """Take the connection, for a while on trial."""
         super().connection_made(transport)
         if not self._crowd.enter(self):
-            self.force_close()
-            transport.close()
+            self.hang_up()
             return
         self._patience = asyncio.get_running_loop().call_later(HEADERS_S, self._give_up)
 
@@ -48,41 +48,49 @@ class _Visitor(RequestHandler):
             self._patience.cancel()
         super().connection_lost(exc)
 
+    def hang_up(self) -> None:
+        """Close the connection, whatever is going on."""
+        self.force_close()
+        if self.transport is not None:
+            self.transport.close()
+
     def _give_up(self) -> None:
-        if not self._crowd.spoke(self):
-            self.force_close()
-            if self.transport is not None:
-                self.transport.close()
+        if self._crowd.is_silent(self):
+            self.hang_up()
 
 
 class Crowd:
-    """Who is connected."""
+    """Who is connected; when there is no room, whoever has been silent longest makes some."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._here: set[object] = set()
-        self._spoke: set[object] = set()
+        self._silent: OrderedDict[_Visitor, None] = OrderedDict()
+        self._heard: set[_Visitor] = set()
 
-    def enter(self, visitor: object) -> bool:
-        """Let one in, while there is room."""
-        if len(self._here) >= self._most:
-            return False
-        self._here.add(visitor)
+    def enter(self, visitor: _Visitor) -> bool:
+        """Let one in; false where everybody who is here has something to say."""
+        if len(self._silent) + len(self._heard) >= self._most:
+            if not self._silent:
+                return False
+            oldest, _ = self._silent.popitem(last=False)
+            oldest.hang_up()
+        self._silent[visitor] = None
         return True
 
-    def leave(self, visitor: object) -> None:
+    def leave(self, visitor: _Visitor) -> None:
         """Forget one."""
-        self._here.discard(visitor)
-        self._spoke.discard(visitor)
+        self._silent.pop(visitor, None)
+        self._heard.discard(visitor)
 
     def heard(self, visitor: object) -> None:
         """Note that one has sent a whole request."""
-        if visitor in self._here:
-            self._spoke.add(visitor)
+        if isinstance(visitor, _Visitor) and visitor in self._silent:
+            del self._silent[visitor]
+            self._heard.add(visitor)
 
-    def spoke(self, visitor: object) -> bool:
-        """Tell whether one has ever sent a whole request."""
-        return visitor in self._spoke
+    def is_silent(self, visitor: _Visitor) -> bool:
+        """Tell whether one has never sent a whole request."""
+        return visitor in self._silent
 
 
 class Server(web.Server):
