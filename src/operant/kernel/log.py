@@ -216,20 +216,23 @@ class Log:
                     yield event
             while True:
                 seen = await follower.take()
-                async for shown in self._unseen(seen, last):
+                async for shown in self._unseen(seen, last, anew=not session):
                     yield shown
         finally:
             self._followers[session].remove(follower)
             if not self._followers[session]:
                 del self._followers[session]
 
-    async def _unseen(self, seen: Event | Delta, last: dict[str, int]) -> AsyncGenerator[Event | Delta, None]:
-        """Yield what a follower has not seen: nothing, this one, or this one and what its queue had no room for."""
+    async def _unseen(self, seen: Event | Delta, last: dict[str, int], anew: bool) -> AsyncGenerator[Event | Delta]:
+        """Yield what a follower has not seen: nothing, this one, or this one and what its queue had no room for.
+
+        With `anew`, the first event of a session says that what was there before it has been erased.
+        """
         if isinstance(seen, Delta):
             yield seen
             return
         known = last.setdefault(seen.session, seen.seq - 1)
-        if known + 1 == seen.seq or known < 0:
+        if known + 1 == seen.seq or known < 0 or (anew and seen.seq == 1):
             last[seen.session] = seen.seq
             yield seen
         elif seen.seq > known:

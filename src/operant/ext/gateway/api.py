@@ -148,7 +148,7 @@ def _query(request: web.Request, kind: Any) -> Any:
     try:
         return msgspec.convert(dict(request.query), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Rejected(422, f"The query does not fit: {error}.", code="invalid") from error
+        raise Rejected(422, f"The query does not fit: {error}.", "See /openapi.json.", code="invalid") from error
 
 
 async def read(request: web.Request, limit: int, seconds: float = BODY_S) -> bytes:
@@ -186,4 +186,4 @@ async def _body(request: web.Request, kind: Any) -> Any:
     except msgspec.ValidationError as error:
         raise Rejected(422, f"The body does not fit: {error}.", "See /openapi.json.", code="invalid") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(400, f"The body is not JSON: {error}.", code="invalid") from error
+        raise Rejected(400, f"The body is not JSON: {error}.", "Send one object.", code="invalid") from error

@@ -26,6 +26,8 @@ _TITLES = {
     415: "Wrong media type", 421: "Wrong address", 422: "Does not fit", 429: "Too many tries", 500: "Fault of ours",
     502: "The model failed", 503: "Not now", 504: "The model did not answer",
 }  # fmt: skip
+_OURS = {"not_found": 404, "bad_request": 400, "unsupported": 400}
+"""Kinds of model errors that are the request's own fault."""
 _SLOW = frozenset({"timeout", "stalled"})
 PROBLEM = "application/problem+json"
 
@@ -63,7 +65,7 @@ def rejected(error: OperantError) -> Rejected:
 def status_of(error: OperantError) -> int:
     """Return the status that says the same as an error."""
     if isinstance(error, ModelError):
-        return 504 if error.kind in _SLOW else 502
+        return 504 if error.kind in _SLOW else _OURS.get(error.kind, 502)
     kinds = ((OverBudget, 402), (Refused, 403), (NotFound, 404), (Invalid, 400), (Conflict, 409), (Unavailable, 503))
     return next((status for kind, status in kinds if isinstance(error, kind)), 500)
 

@@ -129,7 +129,8 @@ class Files:
         """List a directory."""
         path = call.query.path or "."
         entries = await self._use(call, lambda files: files.listdir(path))
-        return tuple(FileEntry(path=one.path, kind=one.kind, size=one.size) for one in entries)
+        above = "" if path in ("", ".") else path.rstrip("/") + "/"
+        return tuple(FileEntry(path=above + one.path, kind=one.kind, size=one.size) for one in entries)
 
     async def fetch(self, call: Call[Nothing, None]) -> web.Response:
         """Return a file."""
