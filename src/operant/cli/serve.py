@@ -48,7 +48,9 @@ def serve() -> int:
 
     async def ready(system: System) -> None:
         say(f"Operant is ready on {place.path}. Ctrl-C stops it; `operant chat` talks to it.")
-        say(await page_line(LocalClient(lambda: system.kernel, OWNER), secret=sys.stdout.isatty()))
+        line = await page_line(LocalClient(lambda: system.kernel, OWNER), secret=sys.stdout.isatty())
+        if line:
+            say(line)
         for problem in system.problems():
             say(f"problem: {problem}")
 
@@ -57,11 +59,13 @@ def serve() -> int:
 
 async def page_line(client: Client, *, secret: bool = True) -> str:
     """Say where the page is; to a person with a link that lets one browser in, to a journal without."""
-    from operant.kernel.errors import OperantError
+    from operant.kernel.errors import NotFound, OperantError
     from operant.kernel.syscalls import LoginOpen
 
     try:
         link = await client.call(LoginOpen())
+    except NotFound:  # the gateway is switched off
+        return ""
     except OperantError as error:
         return error.line()
     if not secret:
