@@ -67,7 +67,7 @@ async def test_every_view_can_be_read_by_everybody(house: Served, width: int, da
             assert wider <= 0, f"{place} is wider than the screen by {wider} px"
 
 
-async def test_a_trace_shows_steps_and_what_they_added(page: Watched) -> None:
+async def test_a_trace_shows_steps_and_what_they_added(page: Watched, house: Served) -> None:
     view = page.page
     await page.go("s/first")
     await view.get_by_role("link", name="Trace of this turn").click()
@@ -82,6 +82,13 @@ async def test_a_trace_shows_steps_and_what_they_added(page: Watched) -> None:
     await view.locator(".span-detail .diff", has_text="notes.md").wait_for()
     facts = await view.locator(".facts").first.inner_text()
     assert "Cached" in facts
+    files = {one["name"]: one for one in await house.get("/api/agents/operant/prompt")}
+    place = f"{house.url}/api/agents/operant/prompt/SOUL.md"
+    async with house.http.put(place, json={"text": "Be brief.", "digest": files["SOUL.md"].get("digest", "")}):
+        pass
+    turn = (await house.post("/api/chat/first", {"message": "@quick more"}))["turn"]
+    await page.go(f"trace/first/{turn}")
+    await view.locator(".span-detail .line-plus", has_text="Be brief.").wait_for()
 
 
 async def test_usage_has_charts_and_figures(page: Watched) -> None:

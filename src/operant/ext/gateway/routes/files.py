@@ -18,6 +18,7 @@ from operant.sdk import (
     AgentGet,
     BlobRef,
     Blobs,
+    ContextOpened,
     Denied,
     Event,
     Json,
@@ -100,7 +101,7 @@ class Files:
     async def get(self, call: Call[UploadQuery, None]) -> web.StreamResponse:
         """Return a file that the session has; what is shown is what its bytes say it is."""
         digest = call.path("digest")
-        ref = (await self._known(call)).get(digest)
+        ref = (await self._known(call, prompts=True)).get(digest)
         if ref is None:
             raise Rejected(404, "The session has no such file.", code="not_found")
         head = await self._blobs.get_blob(digest, 0, 64)
@@ -119,9 +120,11 @@ class Files:
         await response.write_eof()
         return response
 
-    async def _known(self, call: Call[UploadQuery, None] | Call[Nothing, None]) -> dict[str, BlobRef]:
+    async def _known(
+        self, call: Call[UploadQuery, None] | Call[Nothing, None], *, prompts: bool = False
+    ) -> dict[str, BlobRef]:
         events = await call.client.call(SessionHistory(session=call.path("session")))
-        return {ref.digest: ref for event in events for ref in refs_of(event)}
+        return {ref.digest: ref for event in events for ref in refs_of(event, prompts)}
 
     # ------------------------------------------------------------------ of a workspace
 
@@ -164,9 +167,11 @@ class Files:
             raise Rejected(404, "There is no such file in the workspace.", str(error), code="not_found") from error
 
 
-def refs_of(event: Event) -> tuple[BlobRef, ...]:
-    """Return the files that an event names."""
+def refs_of(event: Event, prompts: bool = False) -> tuple[BlobRef, ...]:
+    """Return the files that an event names; with `prompts`, also what the model was told."""
     body = event.body
+    if isinstance(body, ContextOpened):
+        return (body.system, body.tools) if prompts else ()
     if isinstance(body, MessageReceived | MessageQueued | ModelReplied | ToolEnded):
         own = tuple(part for part in body.parts if isinstance(part, BlobRef))
         return (*own, *body.artifacts) if isinstance(body, ToolEnded) else own

@@ -15,6 +15,7 @@ from operant.ext.gateway.sessions import Previews, moment, shown
 from operant.ext.gateway.streams import Stream
 from operant.ext.gateway.turns import TurnSummary, turns_of
 from operant.sdk import (
+    ContextOpened,
     Delta,
     Event,
     Exported,
@@ -154,11 +155,12 @@ class TurnPage(Record):
 
 
 class TurnTrace(Record):
-    """One turn, with everything that is on record of it."""
+    """One turn, with everything that is on record of it; `opened` is the prompt that held before it began."""
 
     session_id: str
     turn: TurnSummary
     events: tuple[Event, ...]
+    opened: Event | None = None
 
 
 class Sessions:
@@ -305,7 +307,8 @@ class Sessions:
         found = [one for one in turns_of(own) if one.turn == turn]
         if not found:
             raise NotFound(f"There is no turn {turn!r} in {key}.", f"GET /api/sessions/{key}/turns lists them.")
-        return TurnTrace(session_id=key, turn=found[0], events=own)
+        opened = [one for one in events if isinstance(one.body, ContextOpened) and one.seq < own[0].seq]
+        return TurnTrace(session_id=key, turn=found[0], events=own, opened=opened[-1] if opened else None)
 
     # ------------------------------------------------------------------ inside
 

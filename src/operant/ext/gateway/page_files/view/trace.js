@@ -2,7 +2,8 @@
 // What a turn was made of: each model call and tool on one time axis, and what each step added to the prompt.
 
 import { html, useState } from "../vendor/preact.js";
-import { api, sessionPath } from "../lib/api.js";
+import { api, filePath, sessionPath } from "../lib/api.js";
+import { diff, folded } from "../lib/diff.js";
 import { brief, duration, moment, money, percent, short, wordsOf } from "../lib/format.js";
 import { path } from "../lib/route.js";
 import { useLoaded } from "../lib/store.js";
@@ -39,7 +40,7 @@ function One({ session, turn }) {
 /** @param {{data: any, session: string}} props */
 function Timeline({ data, session }) {
   const [chosen, choose] = useState(0);
-  const spans = spansOf(data.events);
+  const spans = spansOf(data.events, data.opened?.body || null);
   const summary = data.turn;
   const start = summary.started || data.events[0]?.at || 0;
   const end = Math.max(summary.ended || 0, ...spans.map((span) => span.end), start + 1);
@@ -60,14 +61,13 @@ function Timeline({ data, session }) {
     ${shown && html`<section class="span-detail" aria-label="Details"><h2>${shown.name}</h2>${shown.detail(session)}</section>`}`;
 }
 
-/** Put events together to what has a beginning and an end. @param {any[]} events @returns {any[]} */
-function spansOf(events) {
+/** Put events together to what has a beginning and an end; `before` is the prompt that held until then. @param {any[]} events @param {any} before @returns {any[]} */
+function spansOf(events, before) {
   /** @type {any[]} */
   const spans = [];
   const open = new Map();
   /** @type {any[]} */
   let added = [];
-  let before = /** @type {any} */ (null);
   let opened = /** @type {any} */ (null);
   for (const event of events) {
     const body = event.body || {};
@@ -112,10 +112,13 @@ function model(event, body, added, opened) {
 }
 
 /** The part of the prompt that stays: what it is now, against what it was. @param {{session: string, opened: any}} props */
-function Opened({ opened }) {
+function Opened({ session, opened }) {
   const change = opened.before && opened.before.system?.digest !== opened.now.system?.digest;
+  const texts = useLoaded(() => (change ? Promise.all([opened.before, opened.now].map((one) => api.get(filePath(session, one.system)))) : Promise.resolve(null)), [session, opened.now.system?.digest]);
+  const lines = Array.isArray(texts.data) ? folded(diff(texts.data[0], texts.data[1])) : [];
   return html`<p class="muted">The system prompt (${short((opened.now.system?.size || 0) / 4)} tokens, about) and the list of tools were ${opened.before ? `opened anew: ${opened.now.reason || "changed"}` : "opened for the first time"}.
-    ${change && " The prompt itself is another one."}</p>`;
+    ${change && " The prompt itself is another one:"}</p>
+    ${lines.length > 0 && html`<figure class="code diff"><figcaption><span>system prompt</span></figcaption><pre tabindex="0">${lines.map((line) => html`<span class=${`line line-${{ "+": "plus", "-": "minus", "@": "skip" }[line.sign] || "same"}`}>${line.sign === "=" ? " " : line.sign} ${line.text}\n</span>`)}</pre></figure>`}`;
 }
 
 /** @param {any} event @param {any} body @param {any} started */
