@@ -82,8 +82,8 @@ async def browsing(link: str, *, width: int = 1280, height: int = 860, dark: boo
             raise
         finally:
             await browser.close()
-    assert not watched.strangers()
-    assert not watched.complaints
+    assert not watched.strangers(), watched.strangers()
+    assert not watched.complaints, watched.complaints
 
 
 AXE = """async () => {
