@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from bench import others, turns
+from bench import gateway, others, turns
 
 TURNS = ("turn", "rates", "steps", "history", "token", "memory")
+GATEWAY = ("http", "first", "crowd", "start", "flood")
 OTHERS = ("appends", "session", "commands", "tokens", "kills")
 
 
@@ -14,14 +15,13 @@ def main(arguments: list[str]) -> int:
     """Measure what is named, or everything."""
     full = "--full" in arguments
     names = {name for name in arguments if not name.startswith("-")}
-    unknown = names - {*TURNS, *OTHERS}
+    everything = (*TURNS, *GATEWAY, *OTHERS)
+    unknown = names - set(everything)
     if unknown:
-        print(
-            f"no such figure: {', '.join(sorted(unknown))}; there are: {', '.join((*TURNS, *OTHERS))}", file=sys.stderr
-        )
+        print(f"no such figure: {', '.join(sorted(unknown))}; there are: {', '.join(everything)}", file=sys.stderr)
         return 2
-    names = names or {*TURNS, *OTHERS}
-    rows = [*turns.measure(names, full=full), *others.measure(names, full=full)]
+    names = names or set(everything)
+    rows = [*turns.measure(names, full=full), *gateway.measure(names), *others.measure(names, full=full)]
     print("| figure | goal | measured | beside |\n|---|---|---|---|")
     for row in rows:
         print(f"| {row.figure} | {row.goal} | {row.ours} | {row.beside} |")

@@ -8,6 +8,7 @@ from operant.cli.here import call, home
 from operant.cli.output import dim, json_option, print_json, say
 from operant.kernel.errors import Unavailable
 from operant.kernel.syscalls import LoginOpen
+from operant.kit.show import show
 
 
 @click.command(help="Open the web page, logged in by a link that works once.")
@@ -24,15 +25,3 @@ def command(only_print: bool, as_json: bool) -> None:
     say(link)
     if only_print or not show(link):
         say(dim("Open it in a browser on this machine; it works once, for ten minutes."))
-
-
-def show(link: str) -> bool:
-    """Open a link in the person's browser; tell whether there is one."""
-    import os
-    import sys
-
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return False
-    import webbrowser
-
-    return webbrowser.open(link)

@@ -40,6 +40,9 @@ class GatewaySettings(Record):
     ] = ()
     tls: Annotated[Tls, Meta(description="Files for encrypted connections.")] = Tls()
     insecure: Annotated[bool, Meta(description="Allow a listening address beyond this machine without TLS.")] = False
+    open: Annotated[
+        bool, Meta(description="Open the page when Operant starts in a terminal on a machine with a screen.")
+    ] = True
     upload_mb: Annotated[int, Meta(ge=1, le=4096, description="Size of an upload at most, in MiB.")] = 32
     connections: Annotated[int, Meta(ge=8, description="Connections that may be open at once.")] = 2000
 

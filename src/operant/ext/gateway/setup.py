@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from operant.ext.gateway.settings import GatewaySettings, is_loopback
 from operant.ext.gateway.tokens import Keyring
-from operant.sdk import Host, LoginOpen, Principal, TokenAdd, TokenList, TokenRevoke, Unavailable
+from operant.kit.show import has_screen, show
+from operant.sdk import DAEMON_STARTED, Host, LoginOpen, Principal, TokenAdd, TokenList, TokenRevoke, Unavailable
 
 if TYPE_CHECKING:  # aiohttp takes 180 ms to import: a command that only asks the store does without
     from operant.ext.gateway.gateway import Gateway
@@ -35,6 +38,10 @@ class Front:
             host = self._settings.names[0] if self._settings.names else "127.0.0.1"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
+    async def show(self) -> None:
+        """Open the page for the person who has just started us."""
+        await asyncio.to_thread(show, f"{self.address}/#login={self._keyring.login_code()}")
+
     async def login(self, who: Principal, call: LoginOpen) -> str:
         """Return the address of the page with a code that logs one browser in."""
         if not self.port:
@@ -58,6 +65,8 @@ async def setup(host: Host, settings: GatewaySettings) -> AsyncGenerator[None]:
     async with gateway.listening() as port:
         front.port = port
         _log.info("listening on %s", front.address)
+        if settings.open and sys.stdout.isatty() and has_screen():
+            host.hook(DAEMON_STARTED, front.show)
         if settings.insecure and not is_loopback(settings.host):
             _log.warning("whoever reaches %s sees everything unencrypted, as insecure allows", settings.host)
         yield
