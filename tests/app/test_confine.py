@@ -249,7 +249,15 @@ class TestInBubblewrap:
 
 def sleeping(marker: str) -> list[int]:
     """Return the programs that bear a name already, not those that are about to give it."""
-    return [pid for pid in alive(marker) if Path(f"/proc/{pid}/comm").read_bytes() == b"sleep\n"]
+    return [pid for pid in alive(marker) if comm(pid) == b"sleep\n"]
+
+
+def comm(pid: int) -> bytes:
+    """Return the name of a process, empty for one that has just ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 @pytest.mark.skipif(landlock.version() < landlock.LEAST, reason="needs Landlock 3: a kernel from 6.2 on")

@@ -109,6 +109,7 @@ def test_commands_are_completed_and_carried_out(home: Operant) -> None:
         terminal.wait("show what this session has used")
         terminal.type("usage\r")
         terminal.wait("this session: 0 model calls")
+        settled(terminal)  # keys between two input lines belong to the terminal, not to us
         terminal.type("/nwe\r")
         terminal.wait("Did you mean /new?")
         terminal.type("/new\r")

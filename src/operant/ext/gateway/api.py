@@ -19,6 +19,9 @@ MOST_BODY = 8 * 1024 * 1024
 """Bytes of a request's JSON; files go another way."""
 BODY_S = 30.0
 """Seconds that a body may take to arrive."""
+MOST_OPEN = 16 * 1024
+OPEN_S = 5.0
+"""The same for those whom nobody knows yet."""
 
 PRINCIPAL = web.RequestKey("principal", Principal)
 BODY = web.RequestKey("body", bytes)
@@ -91,7 +94,7 @@ def opener(
             principal=principal,
             client=client_of(principal),
             query=_query(request, route.query),
-            body=None if route.body is None else await _body(request, route.body),
+            body=None if route.body is None else await _body(request, route),
         )
         result = await route.handle(call)
         return result if isinstance(result, web.StreamResponse) else reply(request, result, route.status)
@@ -175,14 +178,14 @@ async def _gathered(request: web.Request, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-async def _body(request: web.Request, kind: Any) -> Any:
+async def _body(request: web.Request, route: Route) -> Any:
     if request.content_type != "application/json":
         raise Rejected(415, "The body must be JSON.", "Send `Content-Type: application/json`.", code="invalid")
     data = request.get(BODY)
     if data is None:
-        data = await read(request, MOST_BODY)
+        data = await (read(request, MOST_OPEN, OPEN_S) if route.open else read(request, MOST_BODY))
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=route.body)
     except msgspec.ValidationError as error:
         raise Rejected(422, f"The body does not fit: {error}.", "See /openapi.json.", code="invalid") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from aiohttp import web
@@ -11,7 +14,7 @@ from aiohttp import web
 from operant.ext.gateway.problem import Rejected
 from operant.ext.gateway.settings import GatewaySettings, is_loopback
 from operant.ext.gateway.throttle import Throttle
-from operant.ext.gateway.tokens import Keyring
+from operant.ext.gateway.tokens import Keyring, hash_of
 from operant.sdk import Principal
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -21,6 +24,9 @@ OPEN = frozenset({"/", "/healthz", "/readyz", "/api/login", "/favicon.ico"})
 OPEN_BELOW = "/page/"
 _IN_QUERY = frozenset({"token", "access_token", "api_key", "apikey", "key", "auth", "authorization", "code"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_HELD = web.RequestKey("held", str)
+"""The token of a request that was let in."""
 
 _log = logging.getLogger("operant.gateway")
 
@@ -33,6 +39,8 @@ class Entrance:
         self._keyring = keyring
         self._throttle = throttle
         self._known: set[str] = set()
+        self._inside: dict[str, list[web.Request]] = {}
+        keyring.when_void(self._throw_out)
         self._hosts: frozenset[str] = frozenset()
         self._scheme = "https" if settings.tls.certificate else "http"
         self.cookie = "operant"
@@ -55,21 +63,51 @@ class Entrance:
     def admit(self, request: web.Request) -> Principal | None:
         """Return who sends a request; None on a path that is open. Raises `Rejected`."""
         self._check_place(request)
-        if request.path in OPEN or request.path.startswith(OPEN_BELOW):
-            return None
         for name in request.query:
             if name.lower() in _IN_QUERY:
                 raise Rejected(
                     400, "A token does not belong into an address.", "Send `Authorization: Bearer …`.", code="invalid"
                 )
+        if request.path in OPEN or request.path.startswith(OPEN_BELOW):
+            return None
         return self._identify(request)
+
+    @contextmanager
+    def inside(self, request: web.Request) -> Generator[None]:
+        """Hang up on a request that is still at work when its token is revoked or ends."""
+        token = request.get(_HELD)
+        if token is None:
+            yield
+            return
+        key = hash_of(token)
+        left = self._keyring.seconds_left(token)
+        end = None if left is None else asyncio.get_running_loop().call_later(left, _hang_up, request)
+        self._inside.setdefault(key, []).append(request)
+        try:
+            yield
+        finally:
+            self.let_finish(request)
+            if end is not None:
+                end.cancel()
+
+    def let_finish(self, request: web.Request) -> None:
+        """Let a request end as it will, because it is the one that makes its own token void."""
+        key = hash_of(request.get(_HELD, ""))
+        left = [one for one in self._inside.pop(key, ()) if one is not request]
+        if left:
+            self._inside[key] = left
+
+    def _throw_out(self, key: str) -> None:
+        for request in self._inside.pop(key, ()):
+            _hang_up(request)
 
     def client_address(self, request: web.Request) -> str:
         """Return the address of who asks; a proxy is believed only when it is named."""
         peer = request.remote or ""
         if peer not in self._settings.proxies:
             return peer
-        hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+        lines = ",".join(request.headers.getall("X-Forwarded-For", ()))  # some proxies add a line of their own
+        hops = [hop.strip() for hop in lines.split(",") if hop.strip()]
         return next((hop for hop in reversed(hops) if hop not in self._settings.proxies), peer)
 
     def is_encrypted(self, request: web.Request) -> bool:
@@ -79,7 +117,7 @@ class Entrance:
     def _check_place(self, request: web.Request) -> None:
         """Refuse what a foreign page or a foreign name brings here."""
         host = self._seen_host(request)
-        if host not in self._hosts:
+        if host not in self._hosts or not request.raw_path.startswith("/"):  # others are asked for with `http://…`
             self._note(request, f"called by the name {host[:80]!r}")
             raise Rejected(421, "This is not the address of this server.", "Add the name to `gateway.names`.")
         origin = request.headers.get("Origin")
@@ -110,9 +148,8 @@ class Entrance:
     # ------------------------------------------------------------------ who
 
     def _identify(self, request: web.Request) -> Principal:
-        header = request.headers.get("Authorization")
-        cookie = request.cookies.get(self.cookie)
-        token = _bearer(header) if header is not None else cookie
+        headers = request.headers.getall("Authorization", ())
+        token = _only([_bearer(header) for header in headers]) if headers else _only(self._cookies(request))
         if not token:
             raise Rejected(
                 401,
@@ -121,9 +158,15 @@ class Entrance:
                 code="unauthenticated",
                 headers={"WWW-Authenticate": 'Bearer realm="operant"'},
             )
-        if header is None and request.method not in _SAFE and request.headers.get("Origin") is None:
+        if not headers and request.method not in _SAFE and request.headers.get("Origin") is None:
             raise Rejected(403, "A browser says which page it is on; this request does not.", code="denied")
-        return self.check(request, token)
+        principal = self.check(request, token)
+        request[_HELD] = token
+        return principal
+
+    def _cookies(self, request: web.Request) -> list[str]:
+        sent = "; ".join(request.headers.getall("Cookie", ()))
+        return re.findall(rf"(?:^|;)\s*{self.cookie}\s*=\s*\"?([^;\"\s]*)", sent)
 
     def check(self, request: web.Request, token: str) -> Principal:
         """Return who holds a token. Raises `Rejected`, and slows down who guesses."""
@@ -168,6 +211,16 @@ class Entrance:
 
     def _note(self, request: web.Request, why: str) -> None:
         _log.warning("refused %s %s from %s: %s", request.method, request.path[:200], request.remote, why)
+
+
+def _only(tokens: list[str]) -> str:
+    """Return the one token there is; of several, nobody can say which is meant."""
+    return tokens[0] if len(tokens) == 1 else ""
+
+
+def _hang_up(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.close()
 
 
 def _bearer(header: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from operant.ext.gateway.settings import DEFAULT_PORT, GatewaySettings
@@ -20,17 +22,22 @@ KEEP_S = 75.0
 """Seconds that a connection stays open for another request."""
 HEADERS_S = 10.0
 """Seconds that a connection has to say what it wants."""
+MOST_HEAD = 16 * 1024
+"""Bytes in which a request must have said what it wants."""
 _TRIES = 100
+
+_log = logging.getLogger("operant.gateway")
 
 
 class _Visitor(RequestHandler):
     """One connection, which is hung up on when it says nothing, or when there are too many."""
 
-    __slots__ = ("_crowd", "_patience")
+    __slots__ = ("_crowd", "_head", "_patience")
 
     def __init__(self, crowd: Crowd, manager: Any, **options: Any) -> None:
         super().__init__(manager, **options)
         self._crowd = crowd
+        self._head = 0
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -48,6 +55,31 @@ class _Visitor(RequestHandler):
             self._patience.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, up to a limit while it is not known what is wanted."""
+        super().data_received(data)
+        waiting = self._waiter is not None and not self._waiter.done()
+        self._head = self._head + len(data) if waiting else 0
+        if self._head > MOST_HEAD:
+            self.hang_up()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Answer; from then on there is nothing that this connection must be kept for."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._crowd.rest(self)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Say that something could not be read, and not what it was: there may be a token in it."""
+        error = kw.get("exc_info")
+        if isinstance(error, HttpProcessingError):
+            _log.warning("a request that is not HTTP was refused (%s)", type(error).__name__)
+        else:
+            _log.error(*args, **kw)
+
     def hang_up(self) -> None:
         """Close the connection, whatever is going on."""
         self.force_close()
@@ -60,19 +92,21 @@ class _Visitor(RequestHandler):
 
 
 class Crowd:
-    """Who is connected; when there is no room, whoever has been silent longest makes some."""
+    """Who is connected; when there is no room, whoever has been silent longest makes some, then who idles."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._silent: OrderedDict[_Visitor, None] = OrderedDict()
-        self._heard: set[_Visitor] = set()
+        self._idle: OrderedDict[_Visitor, None] = OrderedDict()
+        self._busy: set[_Visitor] = set()
 
     def enter(self, visitor: _Visitor) -> bool:
-        """Let one in; false where everybody who is here has something to say."""
-        if len(self._silent) + len(self._heard) >= self._most:
-            if not self._silent:
+        """Let one in; false where everybody who is here is known and has something to do."""
+        if len(self._silent) + len(self._idle) + len(self._busy) >= self._most:
+            gives_way = self._silent or self._idle
+            if not gives_way:
                 return False
-            oldest, _ = self._silent.popitem(last=False)
+            oldest, _ = gives_way.popitem(last=False)
             oldest.hang_up()
         self._silent[visitor] = None
         return True
@@ -80,13 +114,26 @@ class Crowd:
     def leave(self, visitor: _Visitor) -> None:
         """Forget one."""
         self._silent.pop(visitor, None)
-        self._heard.discard(visitor)
+        self._idle.pop(visitor, None)
+        self._busy.discard(visitor)
 
     def heard(self, visitor: object) -> None:
         """Note that one has sent a whole request."""
         if isinstance(visitor, _Visitor) and visitor in self._silent:
             del self._silent[visitor]
-            self._heard.add(visitor)
+            self._idle[visitor] = None
+
+    def trust(self, visitor: object) -> None:
+        """Note that one who is known has something done: they need not make room."""
+        if isinstance(visitor, _Visitor) and visitor in self._idle:
+            del self._idle[visitor]
+            self._busy.add(visitor)
+
+    def rest(self, visitor: _Visitor) -> None:
+        """Note that one has their answer."""
+        if visitor in self._busy:
+            self._busy.remove(visitor)
+            self._idle[visitor] = None
 
     def is_silent(self, visitor: _Visitor) -> bool:
         """Tell whether one has never sent a whole request."""

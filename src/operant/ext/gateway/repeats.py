@@ -19,8 +19,8 @@ from operant.sdk import Host, PutValue, Record
 NAMESPACE = "gateway.repeats"
 KEPT_S = 86_400
 _LONGEST = 200
-_OWN = ("/api/chat/", "/v1/", "/api/login")
-"""Paths that mind the key themselves, or must not."""
+_OWN = ("/api/chat/", "/v1/", "/api/login", "/api/tokens")
+"""Paths that mind the key themselves, or must not: a new token is told once, and kept nowhere."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,13 +45,13 @@ class Repeats:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer a repeat from what is kept."""
         key = request.headers.get("Idempotency-Key", "").strip()
-        if not key or request.method != "POST" or request.path.startswith(_OWN):
+        who = request.get(PRINCIPAL)
+        if not key or who is None or request.method != "POST" or request.path.startswith(_OWN):
             return await handler(request)
         if len(key) > _LONGEST:
             raise Rejected(400, f"An Idempotency-Key has at most {_LONGEST} characters.", code="invalid")
         if request.content_type == "application/json":
             request[BODY] = await read(request, MOST_BODY)
-        who = request[PRINCIPAL]
         place = _digest(who.kind, who.id, request.path, key)
         if place in self._busy:
             raise Rejected(409, "This request is at work already.", "Wait for its answer.", code="conflict")
@@ -83,4 +83,4 @@ class Repeats:
 
 
 def _digest(*words: str) -> str:
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()

@@ -69,9 +69,12 @@ class House:
 
         async def work(one: web.Request) -> web.StreamResponse:
             principal = self._entrance.admit(one)
-            if principal is not None:
-                one[PRINCIPAL] = principal
-            return await handler(one)
+            if principal is None:
+                return await handler(one)
+            one[PRINCIPAL] = principal
+            self._crowd.trust(one.protocol)
+            with self._entrance.inside(one):
+                return await handler(one)
 
         response = await supervised(request, work)
         if request.path.startswith(("/api/", "/v1/")) and not response.prepared:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -64,7 +64,8 @@ class Keyring:
         self._clock = clock
         self._kept: dict[str, _Kept] = {one.info.name: one for one in self._read()}
         self._codes: dict[str, int] = {}
-        self._owner = _hash(self.own_token())
+        self._owner = hash_of(self.own_token())
+        self._voided: list[Callable[[str], None]] = []
 
     # ------------------------------------------------------------------ who is it
 
@@ -77,13 +78,28 @@ class Keyring:
 
     def principal(self, token: str) -> Principal | None:
         """Return who holds a token, with what their scopes allow; None for one that is not, or no longer, valid."""
-        given = _hash(token)
+        given = hash_of(token)
         if hmac.compare_digest(given, self._owner):
             return Principal(kind="owner", id="owner", capabilities=SCOPES["admin"])
         for one in self._kept.values():
             if hmac.compare_digest(given, one.hash):
                 return self._use(one)
         return None
+
+    def seconds_left(self, token: str) -> float | None:
+        """Return for how long a token stays valid; None: until somebody revokes it."""
+        given = hash_of(token)
+        expires = next((one.info.expires for one in self._kept.values() if one.hash == given), 0)
+        return (expires - self._clock.now()) / 1_000_000 if expires else None
+
+    def when_void(self, tell: Callable[[str], None]) -> None:
+        """Tell the hash of every token that is made void, at that moment."""
+        self._voided.append(tell)
+
+    def _void(self, gone: str) -> None:
+        self._write()
+        for tell in self._voided:
+            tell(gone)
 
     def _use(self, one: _Kept) -> Principal | None:
         now = self._clock.now()
@@ -105,12 +121,12 @@ class Keyring:
         now = self._clock.now()
         self._codes = {code: until for code, until in self._codes.items() if until > now}
         code = secrets.token_urlsafe(24)
-        self._codes[_hash(code)] = now + LOGIN_S * 1_000_000
+        self._codes[hash_of(code)] = now + LOGIN_S * 1_000_000
         return code
 
     def log_in(self, code: str) -> str | None:
         """Return the token of a new browser for a code; None when the code is wrong, old or used."""
-        until = self._codes.pop(_hash(code), 0)
+        until = self._codes.pop(hash_of(code), 0)
         if until < self._clock.now():
             return None
         name = f"browser-{secrets.token_hex(4)}"
@@ -118,9 +134,9 @@ class Keyring:
 
     def log_out(self, token: str) -> None:
         """Make a browser's token void."""
-        given = _hash(token)
+        given = hash_of(token)
         self._kept = {name: one for name, one in self._kept.items() if one.hash != given}
-        self._write()
+        self._void(given)
 
     # ------------------------------------------------------------------ syscalls
 
@@ -149,7 +165,7 @@ class Keyring:
         one = self._kept.pop(call.name, None)
         if one is None:
             raise NotFound(f"There is no token {call.name!r}.", "`operant token list` shows those there are.")
-        self._write()
+        self._void(one.hash)
         return one.info
 
     # ------------------------------------------------------------------ inside
@@ -164,7 +180,7 @@ class Keyring:
             created=now,
             expires=now + days * _DAY_US if days else 0,
         )
-        self._kept[name] = _Kept(info=info, hash=_hash(token))
+        self._kept[name] = _Kept(info=info, hash=hash_of(token))
         self._write()
         return TokenMade(token=token, info=info)
 
@@ -187,5 +203,6 @@ class Keyring:
             raise Unavailable(f"{self._file} cannot be written: {error.strerror}.") from error
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def hash_of(token: str) -> str:
+    """Return what is kept of a token; what came over the wire may be no text at all."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

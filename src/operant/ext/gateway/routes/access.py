@@ -79,6 +79,7 @@ class Access:
         """Let a browser out."""
         token = call.request.cookies.get(self._entrance.cookie, "")
         if token:
+            self._entrance.let_finish(call.request)
             self._keyring.log_out(token)
             self._entrance.forget(token)
         response = reply(call.request, {"status": "ok"})
@@ -101,4 +102,5 @@ class Access:
 
     async def revoke(self, call: Call[Nothing, None]) -> TokenInfo:
         """Make a token void."""
+        self._entrance.let_finish(call.request)
         return await call.client.call(TokenRevoke(name=call.path("name")))
