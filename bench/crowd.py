@@ -1,6 +1,6 @@
 """Many WebSocket clients in a process of their own; prints what they saw as one line of JSON.
 
-    python -m bench.crowd URL TOKEN SESSIONS WINDOWS STAGGER_MS TEXT
+    python -m bench.crowd URL TOKEN NAME SESSIONS WINDOWS STAGGER_MS TEXT
 
 Each session is watched by so many windows; the first of them says the text. `deltas` are (session, text, time in
 nanoseconds of the monotonic clock, which all processes of a machine share), `lost` counts gaps in the seqs.
@@ -20,8 +20,9 @@ import aiohttp
 class Crowd:
     """All windows."""
 
-    def __init__(self, url: str, text: str, stagger_s: float) -> None:
+    def __init__(self, url: str, name: str, text: str, stagger_s: float) -> None:
         self._url = url
+        self._name = name
         self._text = text
         self._stagger_s = stagger_s
         self.deltas: list[tuple[str, str, int]] = []
@@ -30,7 +31,7 @@ class Crowd:
 
     async def window(self, http: aiohttp.ClientSession, session: int, speaks: bool, ready: asyncio.Barrier) -> None:
         """Watch one session to the end of its turn."""
-        async with http.ws_connect(f"{self._url}/ws/s{session}?view=events&after=0") as socket:
+        async with http.ws_connect(f"{self._url}/ws/{self._name}{session}?view=events&after=0") as socket:
             await ready.wait()
             if speaks:
                 await asyncio.sleep(session * self._stagger_s)
@@ -41,7 +42,7 @@ class Crowd:
                 frame: Any = json.loads(message.data)
                 self.frames += 1
                 if frame["type"] == "text_delta":
-                    self.deltas.append((f"s{session}", frame["text"], now))
+                    self.deltas.append((f"{self._name}{session}", frame["text"], now))
                 if frame["type"] == "event":
                     self.lost += frame["seq"] != last + 1
                     last = frame["seq"]
@@ -51,8 +52,8 @@ class Crowd:
 
 async def main() -> None:
     """Watch, and say what was seen."""
-    url, token, sessions, windows, stagger, text = sys.argv[1:]
-    crowd = Crowd(url, text, float(stagger) / 1000)
+    url, token, name, sessions, windows, stagger, text = sys.argv[1:]
+    crowd = Crowd(url, name, text, float(stagger) / 1000)
     count = int(sessions) * int(windows)
     ready = asyncio.Barrier(count)
     connector = aiohttp.TCPConnector(limit=0)

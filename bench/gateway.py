@@ -26,6 +26,8 @@ from tests.journey.gateway import served
 
 CHUNKS = 40
 STORY = [{"text": " ".join(f"w{number:03}" for number in range(CHUNKS)), "chunks": CHUNKS, "chunk_delay_ms": 50}]
+STAGGER_MS = "1.1"
+"""The streams do not keep step: each begins a little later."""
 FLOOD = 'timeout 5 sh -c \'while :; do head -c 1000000 /dev/zero | tr "\\0" "x" | fold -w 100; sleep 0.1; done\''
 SCRIPTS: dict[str, Any] = {
     "quick": [{"text": "Hello."}],
@@ -76,7 +78,7 @@ async def first(url: str) -> Row:
             show(seen)
 
         log.show = note
-        seen = await crowd(house.ws, house.token, 50, 1, 1.1, "@story")
+        seen = await crowd(house.ws, house.token, "s", 50, 1)
     shutil.rmtree(home)
     waits = [(at - shown[session, text]) / 1e6 for session, text, at in seen["deltas"] if (session, text) in shown]
     return Row(
@@ -90,8 +92,8 @@ async def first(url: str) -> Row:
 async def many(url: str) -> Row:
     """Measure 500 windows on 50 running sessions of a real daemon: what is lost, how late, how large it gets."""
     async with daemon(url) as (process, address, token):
-        alone = await crowd(address.replace("http", "ws", 1), token, 50, 1, 1.1, "@story")
-        seen = await crowd(address.replace("http", "ws", 1), token, 50, 10, 1.1, "@story again")
+        alone = await crowd(address.replace("http", "ws", 1), token, "a", 50, 1)
+        seen = await crowd(address.replace("http", "ws", 1), token, "b", 50, 10)
         memory = resident(process.pid)
     late = delays(seen["deltas"])
     before = delays(alone["deltas"])
@@ -186,9 +188,9 @@ async def _ping(web: aiohttp.ClientSession, address: str, pings: list[float]) ->
         await asyncio.sleep(0.02)
 
 
-async def crowd(url: str, token: str, sessions: int, windows: int, stagger_ms: float, text: str) -> Any:
+async def crowd(url: str, token: str, name: str, sessions: int, windows: int) -> Any:
     """Let clients watch, in a process of their own, and return what they saw."""
-    words = [url, token, str(sessions), str(windows), str(stagger_ms), text]
+    words = [url, token, name, str(sessions), str(windows), STAGGER_MS, "@story"]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.crowd", *words, stdout=subprocess.PIPE, cwd=ROOT
     )
