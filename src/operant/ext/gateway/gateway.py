@@ -30,7 +30,7 @@ from operant.ext.gateway.routes.sessions import Sessions
 from operant.ext.gateway.routes.system import SystemRoutes
 from operant.ext.gateway.routes.usage import UsageRoutes
 from operant.ext.gateway.routes.work import Work
-from operant.ext.gateway.server import House
+from operant.ext.gateway.server import Site
 from operant.ext.gateway.sessions import Previews
 from operant.ext.gateway.settings import GatewaySettings
 from operant.ext.gateway.sockets import Sockets
@@ -56,7 +56,7 @@ class Gateway:
         self._sockets = Sockets(self._hub)
         self._metrics = Metrics(lambda: self._sockets.count, lambda: self._hub.watching)
         self._crowd = Crowd(most_connections(settings.connections))
-        self._house = House(self._entrance, self._crowd, self._metrics, host.clock)
+        self._site = Site(self._entrance, self._crowd, self._metrics, host.clock)
         self._functions = Functions(host)
         self._readers: list[asyncio.Task[None]] = []
         self._group: asyncio.TaskGroup | None = None
@@ -83,15 +83,15 @@ class Gateway:
         work = OpenAiWork(host, self._hub, self._functions)
         routes += [*Completions(host, work).routes(), *Responses(host, work).routes()]
         document = OpenApi(tuple(routes))
-        self._house.add((*routes, *document.routes()), host.client)
-        self._house.guard(Repeats(host))
-        self._house.show(Page())
+        self._site.add((*routes, *document.routes()), host.client)
+        self._site.guard(Repeats(host))
+        self._site.show(Page())
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[int]:
         """Listen while the context is open; yield the port. Raises `Conflict` where the port is taken."""
         await self._functions.load()
-        runner = web.AppRunner(self._house.application, access_log=None)
+        runner = web.AppRunner(self._site.application, access_log=None)
         await runner.setup()
         inner = runner.server
         if inner is None:

@@ -33,7 +33,7 @@ ClientOf = Callable[[Principal], Client]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class House:
+class Site:
     """The application: routes and the page behind one door."""
 
     def __init__(self, entrance: Entrance, crowd: Crowd, metrics: Metrics, clock: Clock) -> None:
