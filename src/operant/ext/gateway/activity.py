@@ -25,7 +25,7 @@ from operant.sdk import (
 _PREVIEW = 200
 _SESSIONS = 30
 _EVENTS = 300
-"""Events of one session that are looked at."""
+"""Events of one session that are looked at, at most."""
 
 
 def activity(event: Event) -> Json | None:
@@ -79,10 +79,11 @@ def _turn(body: object) -> Json | None:
 async def lately(client: Client, limit: int, since: int = 0) -> tuple[Json, ...]:
     """Return the last things that went on, oldest first, those from a time in microseconds on."""
     found: list[Event] = []
+    most = _EVENTS if since else min(_EVENTS, 2 * limit)
     for info in await client.call(SessionList(limit=_SESSIONS)):
         if info.updated < since:
             break
-        after = max(0, info.events - _EVENTS)
+        after = max(0, info.events - most)
         found.extend(await client.call(SessionHistory(session=info.key, after=after)))
     found.sort(key=lambda event: (event.at, event.session, event.seq))
     made = [one for event in found if event.at >= since and (one := activity(event))]

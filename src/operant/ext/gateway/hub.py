@@ -201,7 +201,11 @@ class Hub:
                 viewer.offer(Reset(session=session))
 
     def _show(self, seen: Event | Delta) -> None:
+        for viewer in self._everything:
+            viewer.offer(seen)
         stage = self._stages.get(seen.session)
+        if stage is None and isinstance(seen, Event):
+            return  # nobody looks, and nothing streams that somebody might come to see
         if stage is None:
             stage = self._stages[seen.session] = _Stage()
         if isinstance(seen, Event) and seen.seq <= stage.seq and seen.seq == 1:
@@ -209,10 +213,7 @@ class Hub:
         stage.take(seen)
         for viewer in stage.viewers:
             viewer.offer(seen)
-        for viewer in self._everything:
-            viewer.offer(seen)
-        if isinstance(seen, Event) and seen.type == "turn.ended":
-            self._tidy(seen.session)
+        self._tidy(seen.session)
 
     def _tidy(self, session: str) -> None:
         stage = self._stages.get(session)
