@@ -56,6 +56,14 @@ def total(prices, discount=0):
         whole += prices[at]
     return whole - whole * discount // 100
 '''
+SKILL = """---
+name: check-receipt
+description: Check the sum of a receipt. Use when somebody doubts what the till says.
+---
+# Check a receipt
+Run `check.py` with the prices in cents, and compare what it prints.
+"""
+CHECK = "import sys\n\nprint(sum(map(int, sys.argv[1:])))\n"
 TESTS = """import unittest
 
 from till import total
@@ -162,7 +170,8 @@ def script(issue: str) -> list[dict[str, Any]]:
     digest = hashlib.sha256(COUNT.rstrip().encode()).hexdigest()
     return [
         step(
-            "I look at what is there, and read the issue.",
+            "I look at what is there, and read the issue; it is work of many steps, so also how such work is done.",
+            call("read_skill", name="plan-work"),
             call("shell", command="ls shared"),
             call("web_fetch", url=issue),
         ),
@@ -226,6 +235,12 @@ def script(issue: str) -> list[dict[str, Any]]:
             call("write_file", path="tools/cents.py", content=TOOL),
         ),
         step("", use("cents", amount="2.50")),
+        step(
+            "How a receipt is checked will be needed again: I write it down as a skill, with a script.",
+            use("manage_skill", name="check-receipt", text=SKILL),
+            use("manage_skill", name="check-receipt", text=CHECK, file="scripts/check.py"),
+        ),
+        step("", use("run_skill", name="check-receipt", script="check.py", arguments=["250", "120"])),
         step("A long output is cut, and I can read on in it.", call("shell", command="seq 1 6000")),
         step("", call("read_output", digest=digest, offset=28_880)),
         step(

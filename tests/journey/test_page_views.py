@@ -23,7 +23,10 @@ SCRIPT: dict[str, Any] = {
     ],
     "quick": [{"text": "Quick answer."}],
 }
-VIEWS = ("activity", "usage", "approvals", "agents", "agents/operant", "tools", "tools/shell", "models", "system")
+VIEWS = (
+    "activity", "usage", "approvals", "agents", "agents/operant", "skills", "skills/summarize", "tools", "tools/shell",
+    "models", "system",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ class AgentFiles:
     def _without_file(self, name: str) -> Agent:
         """Stand in for an agent whose file was never valid: it may talk, and use nothing that the file may forbid."""
         agent = self._made(name, self._config.agent(name), "")
-        return msgspec.structs.replace(agent, permissions=Permissions(tools=()))
+        return msgspec.structs.replace(agent, permissions=Permissions(tools=(), skills=()))
 
     def _made(self, name: str, settings: AgentSettings, prompt: str) -> Agent:
         return Agent(
@@ -162,7 +162,7 @@ class AgentFiles:
             prompt=prompt,
             models=settings.models,
             workspace=str(self._home.agents / name / "workspace"),
-            permissions=Permissions(tools=settings.permissions.tools, deny=settings.permissions.deny),
+            permissions=Permissions(**msgspec.structs.asdict(settings.permissions)),
             approval=settings.approval,
             limits=Limits(max_steps=settings.max_steps, **msgspec.structs.asdict(settings.limits)),
             arrival=settings.arrival,

@@ -59,6 +59,9 @@ class PermissionSettings(Record):
 
     tools: Annotated[tuple[str, ...], Meta(description="Tools that may be used: names, or patterns with `*`.")] = ("*",)
     deny: Annotated[tuple[str, ...], Meta(description="Tools that may not be used; wins over `tools`.")] = ()
+    skills: Annotated[tuple[str, ...], Meta(description="Skills that may be used: names, or patterns with `*`.")] = (
+        "*",
+    )
 
 
 class AgentSettings(Record):

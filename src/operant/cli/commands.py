@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "service": ("service", "Keep Operant running: install, start, stop and look at the service."),
         "config": ("config", "Show, check and explain the settings."),
         "agent": ("agent", "List, add and remove agents."),
+        "skill": ("skill", "List, show, add, check and remove skills."),
         "model": ("model", "See which models there are, and choose one."),
         "token": ("token", "Make, list and revoke tokens for programs and browsers."),
         "tool": ("tool", "List tools, and run one by hand."),

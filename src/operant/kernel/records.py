@@ -511,6 +511,7 @@ class Permissions(Record):
 
     tools: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ("*",)
 
 
 class Agent(Record):

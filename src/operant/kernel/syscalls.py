@@ -510,6 +510,96 @@ class AgentRemove(Syscall[str]):
     agent: str
 
 
+class Finding(Record):
+    """One thing that was looked at; `hint` says what to do when it is not well."""
+
+    name: str
+    ok: bool
+    sentence: str
+    hint: str = ""
+
+
+class SkillInfo(Record):
+    """A skill that was found.
+
+    `source`: `agent`, `project`, `home`, `folder`, `person` or `shipped`, those before winning over those after.
+    `state`: `ready`; `missing`, when it wants what `lacks` says; `hidden` by one of the same name; `broken`, when it
+    cannot be read. `warnings` are what the standard would not let pass.
+    """
+
+    name: str
+    description: str = ""
+    source: str = ""
+    path: str = ""
+    state: Literal["ready", "missing", "hidden", "broken"] = "ready"
+    lacks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    digest: str = ""
+
+
+class SkillText(Record):
+    """A skill with its instructions, and the files that it has."""
+
+    info: SkillInfo
+    body: str
+    files: tuple[str, ...] = ()
+
+
+class SkillList(Syscall[tuple[SkillInfo, ...]]):
+    """List the skills that an agent finds (empty: the default one), by name."""
+
+    call = "skill.list"
+    capability = "agent.read"
+    returns = tuple[SkillInfo, ...]
+    agent: str = ""
+
+
+class SkillGet(Syscall[SkillText]):
+    """Return a skill with its instructions."""
+
+    call = "skill.get"
+    capability = "agent.read"
+    returns = SkillText
+    skill: str
+    agent: str = ""
+
+
+class SkillAdd(Syscall[SkillInfo]):
+    """Copy the folder of a skill into the home; nothing of it is run."""
+
+    call = "skill.add"
+    capability = "admin"
+    returns = SkillInfo
+    path: str
+
+
+class SkillRemove(Syscall[str]):
+    """Put a skill of the home aside and return where; nothing is deleted."""
+
+    call = "skill.remove"
+    capability = "admin"
+    returns = str
+    skill: str
+
+
+class SkillReset(Syscall[tuple[str, ...]]):
+    """Put aside what hides a skill that comes with Operant (empty: all of them); return which were put aside."""
+
+    call = "skill.reset"
+    capability = "admin"
+    returns = tuple[str, ...]
+    skill: str = ""
+
+
+class SkillValidate(Syscall[tuple[Finding, ...]]):
+    """Return what is wrong with the folder of a skill by the letter of the standard."""
+
+    call = "skill.validate"
+    capability = "admin"
+    returns = tuple[Finding, ...]
+    path: str
+
+
 class ToolList(Syscall[tuple[ToolSpec, ...]]):
     """List the tools that an agent may use (empty: all tools)."""
 
@@ -719,15 +809,6 @@ class KernelStatus(Syscall[Status]):
     call = "kernel.status"
     capability = "kernel.read"
     returns = Status
-
-
-class Finding(Record):
-    """One thing that was looked at; `hint` says what to do when it is not well."""
-
-    name: str
-    ok: bool
-    sentence: str
-    hint: str = ""
 
 
 class Check(Record):

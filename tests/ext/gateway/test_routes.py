@@ -307,6 +307,6 @@ async def test_tools_models_and_figures(house: Served) -> None:
     assert any(name.startswith("operant_tokens_total") for name in values)
     assert all(check["state"] != "fail" for check in await house.get("/api/doctor"))
     assert any("listening" in line["message"] for line in await house.get("/api/logs"))
-    for part in ("skills", "memory", "jobs", "users"):
+    for part in ("memory", "jobs", "users"):
         assert await house.get(f"/api/{part}") == []
     await house.post("/api/cron/none/run", {}, 404)

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from operant.ext.gateway.problem import Rejected, answer, fault, rejected
-from operant.sdk import Client, OperantError, Principal, Record
+from operant.sdk import Client, Denied, OperantError, Principal, Record, SessionHistory, allowed
 
 MOST_BODY = 8 * 1024 * 1024
 """Bytes of a request's JSON; files go another way."""
@@ -112,6 +112,12 @@ def reply(request: web.Request, result: Any, status: int = 200) -> web.Response:
     if tag in request.headers.get("If-None-Match", ""):
         return web.Response(status=304, headers=headers)
     return web.Response(status=status, body=data, content_type="application/json", headers=headers)
+
+
+def need_read(who: Principal) -> None:
+    """Raise `Denied` for who may not read histories; what watches them does not ask the kernel for each."""
+    if not allowed(who, SessionHistory.capability):
+        raise Denied("This token may not watch sessions.", f"It needs {SessionHistory.capability!r}.")
 
 
 async def supervised(

@@ -75,7 +75,9 @@ class _Visitor(RequestHandler):
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Say that something could not be read, and not what it was: there may be a token in it."""
         error = kw.get("exc_info")
-        if isinstance(error, HttpProcessingError):
+        if isinstance(error, ConnectionError):
+            _log.debug("a client hung up before it had its answer")
+        elif isinstance(error, HttpProcessingError):
             _log.warning("a request that is not HTTP was refused (%s)", type(error).__name__)
         else:
             _log.error(*args, **kw)

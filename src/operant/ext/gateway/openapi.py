@@ -19,6 +19,7 @@ _TAGS = {
     "files": "Files of sessions and workspaces.",
     "approvals": "Questions that wait for a person.",
     "agents": "Who answers.",
+    "skills": "What agents read when a task needs it.",
     "tools": "What agents can do.",
     "models": "What thinks.",
     "usage": "Tokens and money.",

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from operant.ext.gateway.api import Call, Route
+from operant.ext.gateway.api import Call, Route, need_read
 from operant.ext.gateway.exchange import Order, hand_over, words
 from operant.ext.gateway.frames import KINDS, Framer, delta_frame, event_frame
 from operant.ext.gateway.hub import Hub, Reset, Seen, Viewer
@@ -34,7 +34,6 @@ from operant.sdk import (
     ApprovalList,
     Client,
     Delta,
-    Denied,
     Json,
     NotFound,
     OperantError,
@@ -42,7 +41,6 @@ from operant.sdk import (
     Record,
     SessionHistory,
     SessionStop,
-    allowed,
 )
 
 LARGEST = 1 << 20
@@ -96,8 +94,7 @@ class Sockets:
 
     async def welcome(self, call: Call[Any, None]) -> web.WebSocketResponse:
         """Take a connection whose holder may read histories."""
-        if not allowed(call.principal, SessionHistory.capability):
-            raise Denied("This token may not watch sessions.", f"It needs {SessionHistory.capability!r}.")
+        need_read(call.principal)
         socket = web.WebSocketResponse(heartbeat=ALIVE_S, max_msg_size=LARGEST, compress=False)
         if not socket.can_prepare(call.request):
             raise Rejected(426, "This is a WebSocket.", "Connect with ws://.", headers={"Upgrade": "websocket"})

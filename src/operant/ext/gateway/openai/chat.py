@@ -11,7 +11,7 @@ from aiohttp import web
 from operant.ext.gateway.api import Call, Nothing, Route
 from operant.ext.gateway.hub import Seen
 from operant.ext.gateway.openai.asked import Asked, Reader, Said, call_of, need_list, spec_of, text_field, wrong
-from operant.ext.gateway.openai.work import Progress, Work, shown_name
+from operant.ext.gateway.openai.work import Progress, Work, need_talk, shown_name
 from operant.ext.gateway.problem import Rejected
 from operant.ext.gateway.routes.chat import key_of
 from operant.ext.gateway.streams import Stream
@@ -56,6 +56,7 @@ class Completions:
 
     async def create(self, call: Call[Nothing, Json]) -> Json | web.StreamResponse:
         """Answer a conversation."""
+        need_talk(call.principal)
         asked = await self._asked(call)
         progress, seen = await self._work.begin(call.client, asked, key_of(call.request), call.principal)
         made = _Made(f"chatcmpl-{self._host.ids.new()}", self._host.clock.now() // 1_000_000, asked.agent)

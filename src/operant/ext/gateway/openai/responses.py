@@ -9,10 +9,10 @@ from typing import Any, cast
 import msgspec
 from aiohttp import web
 
-from operant.ext.gateway.api import Call, Nothing, Route
+from operant.ext.gateway.api import Call, Nothing, Route, need_read
 from operant.ext.gateway.hub import Seen
 from operant.ext.gateway.openai.asked import Asked, Reader, Said, call_of, need_list, spec_of, text_field, wrong
-from operant.ext.gateway.openai.work import Progress, Work, shown_name
+from operant.ext.gateway.openai.work import Progress, Work, need_talk, shown_name
 from operant.ext.gateway.problem import Rejected
 from operant.ext.gateway.routes.chat import key_of
 from operant.ext.gateway.streams import Stream
@@ -52,10 +52,12 @@ class Responses:
 
     async def get(self, call: Call[Nothing, None]) -> Json:
         """Show a response again."""
+        need_read(call.principal)
         return (await self._kept(call.path("response"))).response
 
     async def create(self, call: Call[Nothing, Json]) -> Json | web.StreamResponse:
         """Answer."""
+        need_talk(call.principal)
         asked = await self._asked(call)
         progress, seen = await self._work.begin(call.client, asked, key_of(call.request), call.principal)
         made = _Made(self._host, asked, call.body)

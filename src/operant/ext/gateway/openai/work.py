@@ -125,6 +125,12 @@ class Progress:
         return bool(self.calls) and (self._mixed or len(self.calls) >= len(self._asked))
 
 
+def need_talk(who: Principal) -> None:
+    """Raise `Denied` for who may not talk; asked first of all, because reading a request may fetch pictures."""
+    if not allowed(who, SessionDispatch.capability):
+        raise Denied("This token may not talk.", f"It needs {SessionDispatch.capability!r}.")
+
+
 Begun = tuple[Progress, AsyncGenerator[Seen, None]]
 """What is known of an answer so far, and what there is to watch."""
 
@@ -144,8 +150,7 @@ class Work:
 
     async def begin(self, client: Client, asked: Asked, key: str, who: Principal) -> Begun:
         """Find or make the session, and return what to watch. Raises `Rejected`, `NotFound`, `Denied`."""
-        if not allowed(who, SessionDispatch.capability):
-            raise Denied("This token may not talk.", f"It needs {SessionDispatch.capability!r}.")
+        need_talk(who)
         agent = await client.call(AgentGet(agent=asked.agent))
         results = [one for one in asked.fresh if one.role == "tool"]
         if results:

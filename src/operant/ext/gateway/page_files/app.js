@@ -15,13 +15,14 @@ import { Login } from "./view/login.js";
 import { Models } from "./view/models.js";
 import { Palette } from "./view/palette.js";
 import { Sidebar } from "./view/sidebar.js";
+import { Skills } from "./view/skills.js";
 import { System } from "./view/system.js";
 import { Tools } from "./view/tools.js";
 import { Trace } from "./view/trace.js";
 import { Usage } from "./view/usage.js";
 
 const VIEWS = /** @type {Record<string, any>} */ ({
-  s: Chat, new: Chat, trace: Trace, activity: Activity, usage: Usage, approvals: Approvals, agents: Agents, tools: Tools,
+  s: Chat, new: Chat, trace: Trace, activity: Activity, usage: Usage, approvals: Approvals, agents: Agents, skills: Skills, tools: Tools,
   models: Models, system: System,
 });
 

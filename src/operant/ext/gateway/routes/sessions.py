@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from operant.ext.gateway.api import Call, Nothing, Route
+from operant.ext.gateway.api import Call, Nothing, Route, need_read
 from operant.ext.gateway.frames import Framer, delta_frame, event_frame, tasks_of, usage_of
 from operant.ext.gateway.hub import Hub, Reset, Seen
 from operant.ext.gateway.sessions import Previews, moment, shown
@@ -17,6 +17,7 @@ from operant.ext.gateway.turns import TurnSummary, turns_of
 from operant.sdk import (
     ContextOpened,
     Delta,
+    Denied,
     Event,
     Exported,
     Hit,
@@ -42,6 +43,7 @@ from operant.sdk import (
     TaskChanged,
     ToolEnded,
     TurnStarted,
+    allowed,
     text_of,
 )
 
@@ -255,7 +257,9 @@ class Sessions:
         return web.Response(body=data, content_type="application/json", headers=headers)
 
     async def load(self, call: Call[Nothing, SessionImport]) -> Json:
-        """Make a session of exported data."""
+        """Make a session of exported data. It says what a person has allowed, so not everybody may write it."""
+        if not allowed(call.principal, "admin"):
+            raise Denied("This token may not import sessions.", "It needs 'admin'.")
         return await self._shown(call, await call.client.call(call.body))
 
     # ------------------------------------------------------------------ what is in one
@@ -327,6 +331,7 @@ class Sessions:
 
     async def _follow(self, call: Call[EventsQuery, None]) -> web.StreamResponse:
         """Stream a session; who comes back says in `Last-Event-ID` how far they got."""
+        need_read(call.principal)
         came = call.request.headers.get("Last-Event-ID", "")
         after = int(came) if came.isdigit() else call.query.after
         framer = Framer() if call.query.view == "frames" else None

@@ -67,7 +67,7 @@ class SystemRoutes:
             Route("POST", "/api/cron/{job}/toggle", self.no_job, "Switch a job on or off.", "jobs", returns=Json),
             *(
                 Route("GET", f"/api/{part}", self.none, f"List {part}: none, until that part of Operant is here.", part, returns=tuple[Json, ...])
-                for part in ("skills", "memory", "jobs", "users")
+                for part in ("memory", "jobs", "users")
             ),
         ]  # fmt: skip
 

@@ -20,6 +20,10 @@ from operant.sdk import (
     ApprovalList,
     Json,
     Record,
+    SkillGet,
+    SkillInfo,
+    SkillList,
+    SkillText,
     ToolInvoke,
     ToolList,
     ToolResult,
@@ -62,6 +66,12 @@ class ToolsQuery(Record):
     agent: str = ""
 
 
+class SkillsQuery(Record):
+    """Whose skills (empty: those of the default agent)."""
+
+    agent: str = ""
+
+
 class RunBody(Record):
     """Arguments of a tool, and for whom it runs."""
 
@@ -85,6 +95,8 @@ class Work:
             Route("DELETE", agent, self.remove, "Put an agent's files aside; nothing is deleted.", "agents", returns=Json),
             Route("GET", f"{agent}/prompt", self.files, "Show the files that make an agent what it is.", "agents", returns=tuple[AgentFile, ...]),
             Route("PUT", f"{agent}/prompt/{{name}}", self.write, "Write one of them; what the agent may do cannot be changed here.", "agents", body=FileBody, returns=AgentFile),
+            Route("GET", "/api/skills", self.skills, "List the skills that an agent finds.", "skills", SkillsQuery, returns=tuple[SkillInfo, ...]),
+            Route("GET", "/api/skills/{skill}", self.skill, "Show a skill with its instructions.", "skills", SkillsQuery, returns=SkillText),
             Route("GET", "/api/tools", self.tools, "List tools.", "tools", ToolsQuery, returns=tuple[ToolSpec, ...]),
             Route("POST", "/api/tools/{tool}", self.run, "Run a tool through the gate, on record.", "tools", body=RunBody, returns=ToolResult),
         ]  # fmt: skip
@@ -128,6 +140,14 @@ class Work:
         digest = body.digest or call.request.headers.get("If-Match", "").strip('"')
         update = AgentUpdate(agent=call.path("agent"), name=call.path("name"), text=body.text, digest=digest)
         return await call.client.call(update)
+
+    async def skills(self, call: Call[SkillsQuery, None]) -> tuple[SkillInfo, ...]:
+        """List skills."""
+        return await call.client.call(SkillList(agent=call.query.agent))
+
+    async def skill(self, call: Call[SkillsQuery, None]) -> SkillText:
+        """Show one skill."""
+        return await call.client.call(SkillGet(skill=call.path("skill"), agent=call.query.agent))
 
     async def tools(self, call: Call[ToolsQuery, None]) -> tuple[ToolSpec, ...]:
         """List tools."""

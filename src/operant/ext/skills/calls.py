@@ -1,0 +1,120 @@
+"""The syscalls about skills: list, read, add, remove, reset, validate."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from operant.ext.skills.format import FILE, Unreadable, check_skill, read_skill
+from operant.ext.skills.shelf import SHIPPED, Shelf
+from operant.sdk import (
+    Conflict,
+    Finding,
+    Host,
+    Invalid,
+    NotFound,
+    Principal,
+    SkillAdd,
+    SkillGet,
+    SkillInfo,
+    SkillList,
+    SkillRemove,
+    SkillReset,
+    SkillText,
+    SkillValidate,
+)
+
+_MOST_BYTES = 64 << 20
+
+
+class SkillCalls:
+    """Carry out the calls."""
+
+    def __init__(self, host: Host, shelf: Shelf) -> None:
+        self._host = host
+        self._shelf = shelf
+        self._folder = Path(host.home) / "skills"
+
+    async def list(self, who: Principal, call: SkillList) -> tuple[SkillInfo, ...]:
+        """List skills."""
+        return await asyncio.to_thread(self._shelf.all, self._host.agents.get(call.agent))
+
+    async def get(self, who: Principal, call: SkillGet) -> SkillText:
+        """Return one skill with its instructions."""
+        found = self._shelf.usable(self._host.agents.get(call.agent)).get(call.skill)
+        if found is None:
+            raise NotFound(f"There is no skill {call.skill!r}.", "`operant skill list` shows those there are.")
+        files = await asyncio.to_thread(_files, found.folder)
+        return SkillText(info=found.info, body=found.text.body, files=files)
+
+    async def add(self, who: Principal, call: SkillAdd) -> SkillInfo:
+        """Copy a skill into the home; nothing of it is run."""
+        name = await asyncio.to_thread(self._copy, call.path)
+        found = self._shelf.usable(self._host.agents.get("")).get(name)
+        if found is None:
+            raise NotFound(f"The skill {name} is there, and the agent may not use it.", "See permissions.skills.")
+        return found.info
+
+    async def remove(self, who: Principal, call: SkillRemove) -> str:
+        """Put a skill of the home aside and return where; nothing is deleted."""
+        folder = self._own(call.skill)
+        trash = self._folder / ".trash"
+        trash.mkdir(mode=0o700, exist_ok=True)
+        return str(folder.rename(trash / f"{folder.name}-{self._host.clock.now()}"))
+
+    async def reset(self, who: Principal, call: SkillReset) -> tuple[str, ...]:
+        """Put aside what hides skills that come with Operant, so that they are as they were."""
+        shipped = {path.name for path in SHIPPED.iterdir() if path.is_dir()}
+        if call.skill and call.skill not in shipped:
+            raise NotFound(f"No skill {call.skill!r} comes with Operant.", f"There are: {', '.join(sorted(shipped))}.")
+        wanted = {call.skill} if call.skill else shipped
+        hiding = sorted(name for name in wanted if (self._folder / name).is_dir())
+        for name in hiding:
+            await self.remove(who, SkillRemove(skill=name))
+        return tuple(hiding)
+
+    async def validate(self, who: Principal, call: SkillValidate) -> tuple[Finding, ...]:
+        """Check a skill by the letter of the standard."""
+        return await asyncio.to_thread(_validated, call.path)
+
+    def _copy(self, path: str) -> str:
+        source = Path(path).expanduser()
+        file = source / FILE
+        if not file.is_file():
+            raise NotFound(f"There is no {FILE} in {source}.", "Name the folder of a skill.")
+        try:
+            name = read_skill(file.read_text("utf-8"), source.name).name
+        except (Unreadable, OSError, UnicodeDecodeError) as error:
+            raise Invalid(f"{file} is no skill: {error}.") from error
+        if "/" in name or name.startswith("."):
+            raise Invalid(f"{name!r} cannot be the name of a skill.")
+        target = self._folder / name
+        if target.exists():
+            raise Conflict(f"There is already a skill {name} in {self._folder}.", "Remove it first.")
+        if any(one.is_symlink() for one in source.rglob("*")):
+            raise Invalid(f"{source} has links in it; a skill is a folder of plain files.")
+        if sum(one.stat().st_size for one in source.rglob("*") if one.is_file()) > _MOST_BYTES:
+            raise Invalid(f"{source} is larger than {_MOST_BYTES >> 20} MiB.")
+        shutil.copytree(source, target)
+        return name
+
+    def _own(self, name: str) -> Path:
+        folder = self._folder / name
+        if "/" in name or name.startswith(".") or not (folder / FILE).is_file():
+            raise NotFound(f"There is no skill {name!r} in {self._folder}.", "Only those of the home can be removed.")
+        return folder
+
+
+def _files(folder: str) -> tuple[str, ...]:
+    root = Path(folder)
+    return tuple(sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()))
+
+
+def _validated(path: str) -> tuple[Finding, ...]:
+    source = Path(path).expanduser()
+    try:
+        text = (source / FILE).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFound(f"{source / FILE} cannot be read: {error}.", "Name the folder of a skill.") from error
+    return tuple(Finding(name=source.name, ok=False, sentence=fault) for fault in check_skill(text, source.name))
