@@ -20,6 +20,7 @@ from operant.app.desk import open_desk
 from operant.app.extensions import Found, find_extensions, load_name, section_of
 from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
+from operant.app.neighbours import find_all
 from operant.app.residence import Residence
 from operant.kernel.errors import Broken, Invalid, OperantError
 from operant.kernel.kernel import Kernel
@@ -116,7 +117,7 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         stack.enter_context(home.lock(clock.now, chosen.role))
         log = stack.enter_context(JsonLog(home.log, clock.now))
         stack.push(_say_why)
-        found = chosen.find()
+        found = find_all(home.path, chosen.find)
         config = load_config(home.path, env, found.extensions)
         plan = Plan(found=found, config=config, secrets=secrets_of(config, env))
         log.hide(plan.secrets)

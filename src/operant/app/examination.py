@@ -13,9 +13,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from operant.app.config import SandboxSettings, load_config
-from operant.app.extensions import find_extensions
 from operant.app.home import Home
 from operant.app.means import find_means
+from operant.app.neighbours import find_all
 from operant.kernel.errors import Invalid, OperantError
 from operant.kernel.records import Agent, OutboxItem
 from operant.kernel.syscalls import (
@@ -89,7 +89,7 @@ def _disk(home: Home) -> Iterator[Check]:
 
 def _settings(home: Home, env: Mapping[str, str]) -> Iterator[Check]:
     try:
-        config = load_config(home.path, env, find_extensions().extensions)
+        config = load_config(home.path, env, find_all(home.path).extensions)
     except Invalid as error:
         for line in error.sentence.splitlines():
             yield Check(name="settings", state="fail", text=line, hint="operant config keys explains every key")
@@ -177,7 +177,7 @@ def _letters(dead: Sequence[OutboxItem]) -> Iterator[Check]:
 async def _sandbox(home: Home, env: Mapping[str, str]) -> list[Check]:
     """Try what commands would be run in."""
     try:
-        by = load_config(home.path, env, find_extensions().extensions).sandbox.by
+        by = load_config(home.path, env, find_all(home.path).extensions).sandbox.by
     except Invalid:  # said above
         by = SandboxSettings().by
     means = await find_means(by)

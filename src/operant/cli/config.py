@@ -66,9 +66,9 @@ def check(as_json: bool) -> int:
 def keys(words: str, as_json: bool) -> None:
     """Print the table of keys, or those that have some words in them."""
     from operant.app.config import describe
-    from operant.app.extensions import find_extensions
+    from operant.app.neighbours import find_all
 
-    rows = [row for row in describe(find_extensions().extensions) if words in row.key]
+    rows = [row for row in describe(find_all(home().path).extensions) if words in row.key]
     if as_json:
         print_json(rows)
         return
@@ -88,9 +88,9 @@ def wrong() -> list[str]:
 
 def _loaded() -> Config:
     from operant.app.config import load_config
-    from operant.app.extensions import find_extensions
+    from operant.app.neighbours import find_all
 
-    return load_config(home().path, os.environ, find_extensions().extensions)
+    return load_config(home().path, os.environ, find_all(home().path).extensions)
 
 
 def _hidden(value: object) -> object:

@@ -32,12 +32,13 @@ _log = logging.getLogger("operant.gateway")
 class _Visitor(RequestHandler):
     """One connection, which is hung up on when it says nothing, or when there are too many."""
 
-    __slots__ = ("_crowd", "_head", "_patience")
+    __slots__ = ("_crowd", "_end", "_head", "_patience")
 
     def __init__(self, crowd: Crowd, manager: Any, **options: Any) -> None:
         super().__init__(manager, **options)
         self._crowd = crowd
         self._head = 0
+        self._end = b""
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,12 +57,19 @@ class _Visitor(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, up to a limit while it is not known what is wanted."""
+        """Read on, up to a limit while it is not known what is wanted: nothing beyond it is even parsed."""
+        if self._waits() and self._head + len(data) > MOST_HEAD:
+            start = self._end + data[: MOST_HEAD - self._head]
+            if b"\r\n\r\n" not in start:
+                self.hang_up()
+                return
         super().data_received(data)
-        waiting = self._waiter is not None and not self._waiter.done()
-        self._head = self._head + len(data) if waiting else 0
-        if self._head > MOST_HEAD:
-            self.hang_up()
+        self._head = self._head + len(data) if self._waits() else 0
+        self._end = (self._end + data)[-3:] if self._head else b""
+
+    def _waits(self) -> bool:
+        """Tell whether the next request is not here as a whole."""
+        return self._waiter is not None and not self._waiter.done()
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
