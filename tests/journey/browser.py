@@ -26,7 +26,8 @@ class Watched:
         self.url = url
         self.asked: list[str] = []
         self.complaints: list[str] = []
-        self.expected: list[str] = []
+        # Chromium says so itself when somebody goes elsewhere while a connection comes about.
+        self.expected = ["closed before the connection is established"]
         page.on("request", lambda request: self.asked.append(f"{request.method} {request.url}"))
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("console", self._said)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from operant.kernel.records import OWNER, MessageQueued, ToolEnded, TurnEnded, text_of
-from operant.kernel.syscalls import ApprovalAnswer, ApprovalList
+from operant.kernel.syscalls import ApprovalAnswer, ApprovalList, SessionFork
 from operant.sdk.testing.server import scripted_server
 from tests.journey.house import ended, say, system
 
@@ -43,6 +43,28 @@ async def test_a_day_s_budget_binds_before_the_call(tmp_path: Path) -> None:
     assert server.requests == []
     assert isinstance(events[-1].body, TurnEnded)
     assert events[-1].body.reason == "budget"
+
+
+async def test_a_copy_inherits_nothing_that_was_allowed(tmp_path: Path) -> None:
+    script = [{"calls": [{"name": "shell", "arguments": {"command": "echo hi"}}]}, {"text": "Done."}]
+    asking: dict[str, object] = {"agents": {"operant": {"approval": {"shell": "ask"}}}}
+    async with scripted_server({"run": script}) as server, system(tmp_path / "home", server, asking) as made:
+
+        async def asked(session: str) -> str:
+            async with asyncio.timeout(10):
+                while not (waiting := await made.kernel.call(OWNER, ApprovalList(session=session))):
+                    await asyncio.sleep(0)
+            return waiting[0].approval_id
+
+        await say(made, "@run")
+        question = await asked("s")
+        await made.kernel.call(OWNER, ApprovalAnswer(approval_id=question, answer="allow", scope="session"))
+        await ended(made)
+        await say(made, "@run again")
+        await ended(made, 2)  # nobody is asked a second time here
+        copy = await made.kernel.call(OWNER, SessionFork(session="s"))
+        await say(made, "@run once more", copy.key)
+        assert await asked(copy.key)
 
 
 async def test_a_denied_tool_does_not_run_and_keys_do_not_reach_the_shell(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from operant.kernel.mailbox import LOCAL
 from operant.kernel.ports import Erase
 from operant.kernel.records import (
     Address,
+    ApprovalAnswered,
+    ApprovalAsked,
     BlobRef,
     Body,
     ContextOpened,
@@ -49,7 +51,8 @@ from operant.kernel.syscalls import (
 )
 
 _KEY = re.compile(r"[\w.:@+#/=-]{1,200}")
-_LEFT_OUT = (SessionOpened, MessageQueued, MessageDelivered, MessageFailed)
+_LEFT_OUT = (SessionOpened, MessageQueued, MessageDelivered, MessageFailed, ApprovalAsked, ApprovalAnswered)
+"""What a copy does not have: it was sent elsewhere, or allowed elsewhere."""
 
 
 class SessionCalls:

@@ -41,6 +41,7 @@ export class Live {
       this.ping = setInterval(() => socket.send('{"type":"ping"}'), PING_MS);
     };
     socket.onmessage = (message) => {
+      if (this.ended) return;
       const frame = JSON.parse(message.data);
       if (frame.id && (frame.type === "accepted" || frame.type === "error")) this.unsent.delete(frame.id);
       if (frame.type !== "pong") this.take(frame);
@@ -77,7 +78,9 @@ export class Live {
     clearInterval(this.ping);
     removeEventListener("online", this.wake);
     document.removeEventListener("visibilitychange", this.wake);
-    this.socket?.close();
+    const socket = this.socket;
+    if (socket?.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket?.close();
     this.told("closed");
   }
 }
