@@ -80,6 +80,18 @@ async def gone(pids: list[int]) -> bool:
     return True
 
 
+async def born(long: int, count: int) -> list[int]:
+    """The ``count`` sleepers, once each of them is the program it was forked to become."""
+    async with asyncio.timeout(10):
+        while True:
+            family = [
+                int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and _is_ours(one.name, long)
+            ]
+            if len(family) >= count:
+                return family
+            await asyncio.sleep(0)
+
+
 async def test_it_is_written_to_and_heard_and_ends_by_itself(tmp_path: Path, contained: bool) -> None:
     async with running(tmp_path, 'while read line; do echo "got $line"; done; echo bye >&2; exit 3', contained) as (
         program,
@@ -125,8 +137,7 @@ async def test_nothing_outlives_its_end(tmp_path: Path, contained: bool) -> None
     script = f"trap '' TERM; (setsid sleep {long} &) ; setsid sleep {long} & echo ready; sleep {long}"
     async with running(tmp_path, script, contained) as (program, ear):
         await ear.hears(b"ready")
-        family = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and _is_ours(one.name, long)]
-        assert family
+        family = await born(long, 3)
         async with asyncio.timeout(4):
             await program.end()
         assert await gone(family)
