@@ -11,9 +11,11 @@ from operant.kernel.errors import Invalid
 from operant.kernel.hooks import Hooks, Registration
 from operant.kernel.points import (
     COMPUTE_MODEL,
+    DISPATCH_BEFORE,
     MESSAGE_BEFORE,
     TURN_ENDED,
     Ask,
+    DispatchInput,
     Happened,
     MessageInput,
     MessageOutput,
@@ -21,6 +23,8 @@ from operant.kernel.points import (
     Reject,
 )
 from operant.kernel.records import Agent, Event, Note, Text, text_of
+from operant.sdk.testing.fakes import ScriptedModel
+from operant.sdk.testing.system import Bench, ended, say
 
 ABOUT = MessageInput(session="s", agent=Agent(name="a"), channel="local", chat="c")
 START = MessageOutput(parts=(Text(text="hi"),))
@@ -197,3 +201,21 @@ async def test_an_extension_s_other_guards_still_stand_inside_its_own_handler() 
     hooks.register(MESSAGE_BEFORE, at("one", rejects))
     await hooks.run(MESSAGE_BEFORE, ABOUT, START)
     assert inner == [Reject(reason="no")]
+
+
+async def test_a_turn_that_a_guard_began_is_still_guarded_by_it() -> None:
+    """What a handler sets going outlives its call; there the handler is not inside itself any more."""
+    bench = Bench(model=ScriptedModel("First.", "Second."))
+    guarded: list[str] = []
+    async with bench.running() as kernel:
+
+        async def guard(input: DispatchInput) -> None:
+            guarded.append(input.session)
+            if input.session == "s":
+                await say(kernel, "and this", "other")
+
+        kernel.hooks.register(DISPATCH_BEFORE, Registration(point="dispatch.before", author="guard", handler=guard))
+        await say(kernel, "hi")
+        await ended(kernel)
+        await ended(kernel, "other")
+    assert guarded == ["s", "other"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextvars import Context
 from typing import Any
 
 
@@ -32,11 +33,14 @@ class Crew:
         return self._group is not None
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Run something until it ends or its owner leaves; it must not raise. None when the owner has left."""
+        """Run something until it ends or its owner leaves; it must not raise. None when the owner has left.
+
+        It begins in a context of its own: a handler that set it going does not go on in it.
+        """
         if self._group is None:
             work.close()
             return None
-        task = self._group.create_task(work)
+        task = self._group.create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
