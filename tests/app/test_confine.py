@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Place:
 
     @asynccontextmanager
     async def launch(
-        self, *argv: str, agent: Agent | None = None, env: dict[str, str] | None = None, **more: bool
+        self, *argv: str, agent: Agent | None = None, env: dict[str, str] | None = None, **more: Any
     ) -> AsyncIterator[Launch]:
         call = CallContext(call_id="c", session="s", turn="t", agent=agent or self.agent, key="k")
         command = Command(argv=argv, cwd=str(self.workspace), env=env or {"PATH": PATH}, tool="shell", **more)

@@ -137,6 +137,8 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         kernel.extensions = residence.names
         kernel.problems = system.problems
         kernel.pid = os.getpid()
+        if chosen.work:
+            await _begin(hosts, residence)
         await stack.enter_async_context(kernel.running(work=chosen.work))
         for problem in system.problems():
             _log.warning("%s", problem)
@@ -177,6 +179,15 @@ async def _hand_over(kernel: Kernel, hosts: list[tuple[Extension, ExtensionHost]
         if fault:
             await residence.evict(extension.name, fault)
         _insist(extension, fault)
+
+
+async def _begin(hosts: list[tuple[Extension, ExtensionHost]], residence: Residence) -> None:
+    for extension, host in hosts:
+        try:
+            await host.begin()
+        except OperantError as error:
+            residence.refuse(extension.name, error.line())
+            _insist(extension, error.line())
 
 
 def _insist(extension: Extension, fault: str) -> None:

@@ -65,13 +65,17 @@ class Confinement:
         Raises `Unavailable` where there is none to put: a command is never run without the sandbox it must have.
         """
         agent = call.agent
-        env = await environment(call.session, agent.name, command.tool, dict(command.env))
+        env = dict(command.env)
+        if not command.private:
+            env = await environment(call.session, agent.name, command.tool, env)
         if not agent.sandbox and not command.inert:
             yield Launch(argv=command.argv, cwd=command.cwd, env=env)
             return
         means = await self.means()
         if means.kind == "none":
             raise Unavailable(f"Nothing here can confine a command: {means.why}", means.remedy)
+        if command.socket and means.kind == "landlock":
+            raise Unavailable(f"Landlock alone cannot confine what needs a socket: {means.why}", means.remedy)
         network = () if command.inert or means.kind == "landlock" else agent.network
         async with self._proxy(agent, network) as socket:
             policy = self._policy(agent, command, env, socket)
@@ -95,17 +99,19 @@ class Confinement:
     def _policy(self, agent: Agent, command: Command, env: Mapping[str, str], socket: str) -> Policy:
         """Say what a command may see; makes the directories that it has of its own."""
         places = (agent.workspace, str(self.home.shared), *map(_expanded, self._settings.writable))
+        places = command.writable if command.private else places
         work = tuple(path for path in places if path and Path(path).is_dir())
         memory = self._settings.memory_mb * 2**20
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", agent.name)
         return Policy(
-            readable=(*self._readable(env), *(work if command.inert else ())),
+            readable=(*self._readable(env), *command.readable, *(work if command.inert else ())),
             writable=() if command.inert else work,
             hidden=(str(self.home.path),),
-            home="" if command.inert else str(self._directory("agents", name, "home")),
-            scratch="" if command.inert else str(self._directory("agents", name, "tmp")),
+            home="" if command.inert or command.private else str(self._directory("agents", name, "home")),
+            scratch="" if command.inert or command.private else str(self._directory("agents", name, "tmp")),
             etc=self._etc,
             socket=socket,
+            line=command.socket,
             terminal=command.terminal,
             memory_bytes=memory,
             scratch_bytes=min(memory, _MOST_SCRATCH),

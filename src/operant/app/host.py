@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeVar
 
@@ -96,6 +96,7 @@ class ExtensionHost:
         self._author = author
         self._assembly = assembly
         self._waiting: list[Callable[[Kernel], None]] = []
+        self._beginnings: list[Callable[[], Awaitable[None]]] = []
         self._principal = Principal(kind="extension", id=author, capabilities=frozenset({"admin"}))
 
     @property
@@ -128,6 +129,29 @@ class ExtensionHost:
             timeout_s=timeout_s,
         )
         self._register(lambda kernel: kernel.hooks.register(point, registration))
+
+    def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
+        """Let these be all the handlers of an author; nothing else runs in between."""
+
+        def swap(kernel: Kernel) -> None:
+            kernel.hooks.unregister(author)
+            for point, registration in handlers:
+                kernel.hooks.register(point, registration)
+
+        self._register(swap)
+
+    def before_work(self, begin: Callable[[], Awaitable[None]]) -> None:
+        """Do this before anything that is unfinished is taken up."""
+        self._beginnings.append(begin)
+
+    async def begin(self) -> None:
+        """Do what was to be done before work is taken up."""
+        for begin in self._beginnings:
+            await begin()
+
+    def decode(self, name: str, params: Any) -> Syscall[Any]:
+        """Make a syscall of what came over a wire."""
+        return self._assembly.need_kernel().syscalls.decode(name, params)
 
     def tool(self, tool: Tool) -> None:
         """Register a tool."""

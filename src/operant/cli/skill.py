@@ -9,7 +9,23 @@ import click
 from operant.cli.here import call
 from operant.cli.inert import one_line
 from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
-from operant.kernel.syscalls import SkillAdd, SkillGet, SkillInfo, SkillList, SkillRemove, SkillReset, SkillValidate
+from operant.kernel.syscalls import (
+    ServiceGrant,
+    ServiceInfo,
+    ServiceList,
+    ServiceLogs,
+    ServiceRevoke,
+    SkillAdd,
+    SkillGet,
+    SkillInfo,
+    SkillList,
+    SkillReload,
+    SkillRemove,
+    SkillReset,
+    SkillStart,
+    SkillStop,
+    SkillValidate,
+)
 
 _COLOURS = {"ready": "green", "missing": "yellow", "hidden": "", "broken": "red"}
 _WIDTH = 70
@@ -28,10 +44,14 @@ def list_skills(agent: str, as_json: bool) -> None:
     _print_list(agent, as_json)
 
 
-@command.command("reload", help="Look again and list; edits are seen by themselves, so this is seldom needed.")
+@command.command(
+    "reload", help="Look again and list; with a name, start its service anew. Edits are seen by themselves."
+)
+@click.argument("name", default="")
 @json_option
-def reload(as_json: bool) -> None:
+def reload(name: str, as_json: bool) -> None:
     """Print skills as they are now."""
+    call(SkillReload(skill=name))
     _print_list("", as_json)
 
 
@@ -121,3 +141,98 @@ def validate(path: str, as_json: bool) -> int:
     if not findings and not as_json:
         say(f"{coloured('✓', 'green')} {Path(path).name} is valid.")
     return 1 if findings else 0
+
+
+# ------------------------------------------------------------------ services
+
+
+@command.command("services", help="List the services of skills: what runs, what asks to be allowed.")
+@json_option
+def services(as_json: bool) -> None:
+    """Print services."""
+    found = call(ServiceList())
+    if as_json:
+        print_json(found)
+        return
+    rows = [(one.name, one.state, ", ".join(one.hooks), ", ".join((*one.tools, *one.commands))) for one in found]
+    print_table(("service", "state", "hooks", "tools and commands"), rows, "No skill has a service.")
+    for one in found:
+        if one.reason:
+            say(dim(f"{one.name}: {one_line(one.reason, 300)}"))
+
+
+@command.command("grant", help="Let the service of a skill run, as it is now; a change asks again.")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def grant(name: str, yes: bool, as_json: bool) -> None:
+    """Show what a service asks for, and allow it."""
+    found = {one.name: one for one in call(ServiceList())}
+    if name not in found:
+        call(ServiceLogs(service=name, lines=0))  # says that there is none, and which there are
+        return
+    asked = found[name]
+    if not as_json:
+        for line in _asked(asked):
+            say_text(line)
+    if not yes and not click.confirm("Let it run?", default=False, err=True):
+        raise click.Abort
+    _print_service(call(ServiceGrant(service=name, digest=asked.digest)), as_json)
+
+
+def _asked(one: ServiceInfo) -> list[str]:
+    where = "in the sandbox" if one.sandbox else "OUTSIDE OF THE SANDBOX, with all that you may do"
+    return [
+        f"{strong(one.name)} runs {one.command} {where}.",
+        f"  files    {one.path}",
+        f"  content  {one.digest[:16] or 'cannot be read: ' + one.reason}",
+        f"  hooks    {', '.join(one.hooks) or 'anywhere that it asks for'}",
+        f"  calls    {', '.join(one.wants) or 'none'}",
+        f"  network  {', '.join(one.network) or 'none'}",
+        f"  secrets  {', '.join(one.secrets) or 'none'}",
+    ]
+
+
+def _print_service(one: ServiceInfo, as_json: bool) -> None:
+    if as_json:
+        print_json(one)
+        return
+    say(f"{one.name}: {one.state}{f' ({one_line(one.reason, 300)})' if one.reason else ''}.")
+
+
+@command.command("revoke", help="Take back what the service of a skill may do; it ends.")
+@click.argument("name")
+@json_option
+def revoke(name: str, as_json: bool) -> None:
+    """Revoke a service."""
+    _print_service(call(ServiceRevoke(service=name)), as_json)
+
+
+@command.command("start", help="Start the service of a skill, also one that failed.")
+@click.argument("name")
+@json_option
+def start(name: str, as_json: bool) -> None:
+    """Start a service."""
+    _print_service(call(SkillStart(skill=name)), as_json)
+
+
+@command.command("stop", help="Stop the service of a skill; a guard that is stopped guards nothing.")
+@click.argument("name")
+@json_option
+def stop(name: str, as_json: bool) -> None:
+    """Stop a service."""
+    _print_service(call(SkillStop(skill=name)), as_json)
+
+
+@command.command("logs", help="Print what the service of a skill wrote.")
+@click.argument("name")
+@click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
+@json_option
+def logs(name: str, lines: int, as_json: bool) -> None:
+    """Print the last lines of a service's log."""
+    told = call(ServiceLogs(service=name, lines=lines))
+    if as_json:
+        print_json(told)
+        return
+    for line in told:
+        say_text(line)

@@ -535,6 +535,7 @@ class SkillInfo(Record):
     lacks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     digest: str = ""
+    metadata: dict[str, str] = {}
 
 
 class SkillText(Record):
@@ -551,6 +552,15 @@ class SkillList(Syscall[tuple[SkillInfo, ...]]):
     call = "skill.list"
     capability = "agent.read"
     returns = tuple[SkillInfo, ...]
+    agent: str = ""
+
+
+class SkillRoots(Syscall[tuple[str, ...]]):
+    """List the folders in which an agent's skills are looked for (empty: the default one), those that win first."""
+
+    call = "skill.roots"
+    capability = "agent.read"
+    returns = tuple[str, ...]
     agent: str = ""
 
 
@@ -598,6 +608,102 @@ class SkillValidate(Syscall[tuple[Finding, ...]]):
     capability = "admin"
     returns = tuple[Finding, ...]
     path: str
+
+
+class ServiceInfo(Record):
+    """The service of a skill: what runs, what it asks for, what the owner let it have.
+
+    `state`: `ungranted` (nobody has allowed this content), `stopped` by the owner, `waiting` for its next try,
+    `starting`, `running`, `degraded` (it runs, `reason` says what is wrong), `failed` (it is not tried again).
+    `digest` is of the skill's folder as it is, `running` of the one that runs. `wants` are capabilities, `network` and
+    `secrets` what it may reach and read; `since` is in microseconds.
+    """
+
+    name: str
+    skill: str
+    state: Literal["ungranted", "stopped", "waiting", "starting", "running", "degraded", "failed"]
+    path: str = ""
+    agent: str = ""
+    digest: str = ""
+    running: str = ""
+    command: str = ""
+    generation: int = 0
+    pid: int = 0
+    since: int = 0
+    restarts: int = 0
+    hooks: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+    granted: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    sandbox: bool = True
+    reason: str = ""
+
+
+class ServiceList(Syscall[tuple[ServiceInfo, ...]]):
+    """List the services of skills, by name."""
+
+    call = "service.list"
+    capability = "agent.read"
+    returns = tuple[ServiceInfo, ...]
+
+
+class ServiceGrant(Syscall[ServiceInfo]):
+    """Let a service run with what it asks for, as long as its folder has this content (empty: as it is now)."""
+
+    call = "service.grant"
+    capability = "admin"
+    returns = ServiceInfo
+    service: str
+    digest: str = ""
+
+
+class ServiceRevoke(Syscall[ServiceInfo]):
+    """Take back what a service may do; it ends."""
+
+    call = "service.revoke"
+    capability = "admin"
+    returns = ServiceInfo
+    service: str
+
+
+class ServiceLogs(Syscall[tuple[str, ...]]):
+    """Return the last lines that a service wrote."""
+
+    call = "service.logs"
+    capability = "admin"
+    returns = tuple[str, ...]
+    service: str
+    lines: int = 200
+
+
+class SkillStart(Syscall[ServiceInfo]):
+    """Start the service of a skill, also one that failed."""
+
+    call = "skill.start"
+    capability = "admin"
+    returns = ServiceInfo
+    skill: str
+
+
+class SkillStop(Syscall[ServiceInfo]):
+    """Stop the service of a skill until `skill.start`; a guard that is stopped guards nothing."""
+
+    call = "skill.stop"
+    capability = "admin"
+    returns = ServiceInfo
+    skill: str
+
+
+class SkillReload(Syscall[tuple[ServiceInfo, ...]]):
+    """Look at the folders again, and start the service of a skill anew (empty: none)."""
+
+    call = "skill.reload"
+    capability = "admin"
+    returns = tuple[ServiceInfo, ...]
+    skill: str = ""
 
 
 class ToolList(Syscall[tuple[ToolSpec, ...]]):

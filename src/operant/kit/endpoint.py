@@ -64,10 +64,18 @@ def same_user(connection: socket.socket) -> bool:
     """Tell whether the other end is a process of this user, or of root, where the system can tell."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True  # the rights of the socket's file and directory are the check
+    return _credentials(connection)[1] in (os.getuid(), 0)
+
+
+def peer_process(connection: socket.socket) -> int:
+    """Return the process at the other end, as this process sees it; 0 where the system does not tell."""
+    return _credentials(connection)[0] if hasattr(socket, "SO_PEERCRED") else 0
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int, int]:
     size = struct.calcsize("3i")
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    _pid, uid, _gid = struct.unpack("3i", credentials)
-    return uid in (os.getuid(), 0)
+    pid, uid, gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return pid, uid, gid
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ class Policy:
 
     `hidden` is emptied where it lies in something visible, but for what is named below it. `home` and `scratch` are
     the directories that are HOME and /tmp inside; empty ones last as long as the program. `etc` is the directory that
-    is /etc inside. `socket` is a proxy's.
+    is /etc inside. `socket` is a proxy's, `line` one that is there under its own name.
     """
 
     readable: tuple[str, ...] = ()
@@ -52,6 +52,7 @@ class Policy:
     scratch: str = ""
     etc: str = ""
     socket: str = ""
+    line: str = ""
     terminal: bool = False
     memory_bytes: int = 4 * 2**30
     scratch_bytes: int = 2**30
@@ -149,6 +150,8 @@ def _devices(bwrap: Bubblewrap, policy: Policy) -> Iterator[str]:
     yield from ("--dir", "/run", "--symlink", "/run", "/var/run", "--symlink", "/tmp", "/var/tmp")  # noqa: S108
     if policy.socket:
         yield from ("--bind", policy.socket, PROXY_SOCKET)
+    if policy.line:
+        yield from ("--bind", policy.line, policy.line)
 
 
 def _paths(policy: Policy) -> Iterator[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from operant.kernel.hooks import Registration
 from operant.kernel.points import Point
 from operant.kernel.ports import Agents, Blobs, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
 from operant.kernel.records import Principal, Record
@@ -41,6 +42,8 @@ class Command(Record):
 
     `cwd` is a directory that the caller has made sure of; `env` is what the program may have at most; `terminal` says
     that it gets a terminal of its own. An `inert` one can only look: nothing is writable, there is no network.
+    A `private` one is nobody's tool: of what can be written it has `writable` alone, and no hook changes `env`.
+    `readable` are paths that it may read beside what any program may; `socket` is one that it may connect to.
     """
 
     argv: tuple[str, ...]
@@ -49,6 +52,10 @@ class Command(Record):
     tool: str
     terminal: bool = False
     inert: bool = False
+    private: bool = False
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    socket: str = ""
 
 
 class Launch(Record):
@@ -124,6 +131,18 @@ class Host(Protocol):
 
     def variable(self, name: str) -> str | None:
         """Return a variable of the environment or of `defaults.env_file`, such as a key that somebody has set."""
+        ...
+
+    def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
+        """Let these be all the handlers of an author, in place of those before: at once, no call sees neither."""
+        ...
+
+    def before_work(self, begin: Callable[[], Awaitable[None]]) -> None:
+        """Do this once syscalls can be made, before anything that is unfinished is taken up; not where nothing is."""
+        ...
+
+    def decode(self, name: str, params: Any) -> Syscall[Any]:
+        """Make a syscall of what came over a wire. Raises `NotFound` or `Invalid`."""
         ...
 
     async def call(self, call: Syscall[R]) -> R:

@@ -21,6 +21,7 @@ from operant.sdk import (
     SkillList,
     SkillRemove,
     SkillReset,
+    SkillRoots,
     SkillText,
     SkillValidate,
 )
@@ -39,6 +40,10 @@ class SkillCalls:
     async def list(self, who: Principal, call: SkillList) -> tuple[SkillInfo, ...]:
         """List skills."""
         return await asyncio.to_thread(self._shelf.all, self._host.agents.get(call.agent))
+
+    async def roots(self, who: Principal, call: SkillRoots) -> tuple[str, ...]:
+        """List folders."""
+        return tuple(str(root.path) for root in self._shelf.roots(self._host.agents.get(call.agent)))
 
     async def get(self, who: Principal, call: SkillGet) -> SkillText:
         """Return one skill with its instructions."""

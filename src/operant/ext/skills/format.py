@@ -20,6 +20,7 @@ COMPATIBILITY_CHARS = 500
 KEYS = ("name", "description", "license", "compatibility", "allowed-tools", "metadata")
 OURS = ("service", "env")
 """Keys at the top that older programs write; they belong under `metadata`."""
+_REMARK = re.compile(r"\A\ufeff?(?:[ \t]*(?:#.*)?\r?\n)+(?=---[ \t]*\r?\n)")
 _COLON = re.compile(r"^([a-z-]+):[ \t]+(?![\"'|>\[{])(.*:[ \t].*)$", re.MULTILINE)
 
 
@@ -113,13 +114,15 @@ def _name_faults(name: object, folder: str) -> list[str]:
 
 
 def _matter(text: str) -> tuple[Matter, list[str]]:
-    """Split a file; a colon that nobody quoted is forgiven."""
+    """Split a file; a remark before the frontmatter and a colon that nobody quoted are forgiven."""
+    bare = _REMARK.sub("", text, count=1)
+    remarks = ["the frontmatter is not the first thing in the file"] if bare != text else []
     try:
-        return read_matter(text), []
+        return read_matter(bare), remarks
     except YamlError as error:
-        quoted = _COLON.sub(_quoted, text)
+        quoted = _COLON.sub(_quoted, bare)
         try:
-            return read_matter(quoted), ["a value with a colon is not in quotes"]
+            return read_matter(quoted), [*remarks, "a value with a colon is not in quotes"]
         except YamlError:
             raise Unreadable(f"line {error.line}: {error.sentence}") from error
 

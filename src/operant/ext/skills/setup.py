@@ -21,6 +21,7 @@ from operant.sdk import (
     SkillList,
     SkillRemove,
     SkillReset,
+    SkillRoots,
     SkillValidate,
     ToolAfterInput,
 )
@@ -44,6 +45,7 @@ async def setup(host: Host, settings: SkillSettings) -> AsyncGenerator[None]:
     host.hook(DISPATCH_BEFORE, arrived, fail="open")
     host.hook(TOOL_AFTER, changed, priority=-950)
     host.syscall(SkillList, calls.list)
+    host.syscall(SkillRoots, calls.roots)
     host.syscall(SkillGet, calls.get)
     host.syscall(SkillAdd, calls.add)
     host.syscall(SkillRemove, calls.remove)

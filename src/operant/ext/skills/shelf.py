@@ -141,6 +141,7 @@ class Shelf:
             path=path,
             warnings=text.warnings,
             digest=hashlib.sha256(data).hexdigest(),
+            metadata=text.metadata,
         )
         return Skill(info=made, text=text, folder=path)
 

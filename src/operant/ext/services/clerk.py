@@ -1,0 +1,97 @@
+"""What a service gets of the system: its sandbox, its log, and the syscalls that it was granted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context
+from typing import Any
+
+import msgspec
+
+from operant.ext.services.journal import Journal
+from operant.ext.services.line import Line
+from operant.ext.services.wire import Cancel, Message, Said
+from operant.kit.jsonrpc import METHOD_NOT_FOUND, OURS, ErrorData, Fault
+from operant.sdk import Agent, CallContext, Command, Host, Launch, NotFound, OperantError, Principal, Unavailable
+
+AT_ONCE = 256
+"""Requests that one service may have open; more are refused."""
+OWN = "service.own"
+"""What every service may do: keep its own state, set its own timers."""
+
+
+class ServiceClerk:
+    """Carry out what one service asks for, with its capabilities and no more."""
+
+    def __init__(self, host: Host, journal: Journal, agent: Agent, granted: tuple[str, ...]) -> None:
+        self._host = host
+        self._journal = journal
+        self._agent = agent
+        self._who = Principal(kind="skill", id=journal.name, capabilities=frozenset((OWN, *granted)))
+        self._open: dict[int | str, asyncio.Task[None]] = {}
+        self.spawn: Callable[[Any, Context], asyncio.Task[None]] | None = None
+
+    def confined(self, command: Command) -> AbstractAsyncContextManager[Launch]:
+        """Put the sandbox around the command of the service."""
+        call = CallContext(call_id="", session="", turn="", agent=self._agent, key="")
+        return self._host.confined(call, command)
+
+    def heard(self, data: bytes) -> None:
+        """Keep what the process said on its standard streams."""
+        self._journal.write(data)
+
+    def asked(self, line: Line, message: Message, context: Context | None) -> None:
+        """Take a request or a notification of the service."""
+        if message.method == "log":
+            self._say(message)
+        elif message.method == "cancel":
+            self._cancel(message)
+        elif message.id is None or message.id in self._open:
+            line.refuse(message.id, Fault(OURS, "A request needs an id of its own.", ErrorData("invalid")))
+        elif len(self._open) >= AT_ONCE or self.spawn is None:
+            line.refuse(message.id, Fault(OURS, f"{AT_ONCE} requests are open already.", ErrorData("unavailable")))
+        else:
+            self._open[message.id] = self.spawn(self._carry_out(line, message, message.id), context or Context())
+
+    async def _carry_out(self, line: Line, message: Message, id: int | str) -> None:
+        try:
+            result = await self._host.client(self._who).call(
+                self._host.decode(message.method, msgspec.json.decode(message.params))
+            )
+            line.answer(id, result)
+        except NotFound as error:
+            line.refuse(id, _fault(error, METHOD_NOT_FOUND))
+        except OperantError as error:
+            line.refuse(id, _fault(error, OURS))
+        except msgspec.MsgspecError as error:
+            line.refuse(id, Fault(OURS, f"The parameters cannot be read: {error}.", ErrorData("invalid")))
+        finally:
+            del self._open[id]
+
+    def _say(self, message: Message) -> None:
+        try:
+            said = msgspec.json.decode(message.params, type=Said)
+        except msgspec.MsgspecError:
+            said = Said(text="it logged something that cannot be read", level="warning")
+        self._journal.say(said.level, said.text)
+
+    def _cancel(self, message: Message) -> None:
+        try:
+            task = self._open.get(msgspec.json.decode(message.params, type=Cancel).id)
+        except msgspec.MsgspecError:
+            return  # what it meant is open still; nothing else depends on it
+        if task is not None:
+            task.cancel()
+
+
+def own_service(who: Principal) -> str:
+    """Return which service calls. Raises `Unavailable` for anybody else."""
+    if who.kind != "skill":
+        raise Unavailable(f"Only services keep state of their own, and {who.kind} {who.id} is none.")
+    return who.id
+
+
+def _fault(error: OperantError, code: int) -> Fault:
+    return Fault(code, error.sentence, ErrorData(error.code, error.hint))

@@ -1,0 +1,100 @@
+"""What a skill says of its service, in the `metadata` of its SKILL.md.
+
+metadata:
+  operant.service: ./service.py             or "exec: node service.js"
+  operant.hooks: tool.before                where it may hook; left out: anywhere
+  operant.grants: session.read session.dispatch
+  operant.network: api.example.com          hosts that it may reach; left out: none
+  operant.secrets: EXAMPLE_KEY              variables that it may ask for
+  operant.sandbox: "off"                    runs outside of the sandbox; the owner is told
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from operant.sdk import Invalid, Record, SkillInfo
+
+_INTERPRETERS = {
+    ".js": ("node",),
+    ".mjs": ("node",),
+    ".cjs": ("node",),
+    ".ts": ("node", "--experimental-strip-types"),
+    ".sh": ("bash",),
+    ".pl": ("perl",),
+    ".rb": ("ruby",),
+}
+
+
+class Declared(Record):
+    """A service as its skill declares it; `agent` is set when it is one agent's own."""
+
+    name: str
+    skill: str
+    folder: str
+    command: str
+    agent: str = ""
+    hooks: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    sandbox: bool = True
+
+
+def declared(skill: SkillInfo, agent: str) -> Declared | None:
+    """Return the service of a skill, or None when it has none."""
+    told = skill.metadata
+    command = told.get("operant.service", "").strip()
+    if not command or skill.state in ("hidden", "broken"):
+        return None
+    own = agent if skill.source == "agent" else ""
+    return Declared(
+        name=f"{skill.name}@{own}" if own else skill.name,
+        skill=skill.name,
+        folder=skill.path,
+        command=command,
+        agent=own,
+        hooks=_words(told.get("operant.hooks", "")),
+        wants=_words(told.get("operant.grants", "")),
+        network=_words(told.get("operant.network", "")),
+        secrets=_words(told.get("operant.secrets", "")),
+        sandbox=told.get("operant.sandbox", "on").strip().lower() not in ("off", "false", "no"),
+    )
+
+
+def words_of(command: str, folder: Path) -> tuple[str, ...]:
+    """Return the command line of a service whose files are in `folder`. Raises `Invalid`."""
+    kind, colon, rest = command.partition(":")
+    if colon and kind == "exec":
+        return _executed(rest, folder)
+    if colon and kind in ("mcp", "http", "https"):
+        raise Invalid(f"A service of the kind {kind!r} cannot be started.", "Name a file, or `exec: PROGRAM …`.")
+    path = _within(command, folder)
+    if path.suffix == ".py":
+        return (sys.executable, "-m", "operant_sdk", str(path))
+    return (*_INTERPRETERS.get(path.suffix, ()), str(path))
+
+
+def _executed(line: str, folder: Path) -> tuple[str, ...]:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise Invalid(f"The command {line.strip()!r} cannot be read: {error}.") from error
+    if not words:
+        raise Invalid("The service names no command.")
+    first = str(_within(words[0], folder)) if "/" in words[0] and not words[0].startswith("/") else words[0]
+    return (first, *words[1:])
+
+
+def _within(name: str, folder: Path) -> Path:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
+        raise Invalid(f"The service {name} is no file of the skill.", "It stands in `metadata` as operant.service.")
+    return path
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.findall(r"[^\s,]+", text)))

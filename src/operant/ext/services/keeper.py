@@ -1,0 +1,249 @@
+"""Keep one service running: start it, watch it, put a new version in place of an old one without a gap."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, Literal, Protocol
+
+from operant.ext.services.declared import Declared
+from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
+from operant.ext.services.pace import Pace
+from operant.sdk import Clock, Record, Unavailable
+
+State = Literal["ungranted", "stopped", "waiting", "starting", "running", "degraded", "failed"]
+MOST_OLD = 2
+"""Generations that may go on for turns that began with them; the oldest ends when there are more."""
+
+_log = logging.getLogger("operant.services")
+
+
+class Target(Record):
+    """What is to run: one content of a skill that was allowed."""
+
+    declared: Declared
+    digest: str
+
+
+class Workshop(Protocol):
+    """Whoever makes what a generation is started from."""
+
+    async def prepare(self, target: Target, number: int) -> tuple[Plan, Clerk]:
+        """Make ready what is to be started. Raises `Unfit`."""
+        ...
+
+
+class Keeper:
+    """One service; `changed` is called when another generation is the one that is asked, or none is."""
+
+    def __init__(self, name: str, workshop: Workshop, clock: Clock, changed: Callable[[Keeper], None]) -> None:
+        self.name = name
+        self.state: State = "ungranted"
+        self.reason = ""
+        self.since = clock.now()
+        self.starts = 0
+        self.current: Generation | None = None
+        self.busy: set[str] = set()
+        self._olds: list[Generation] = []
+        self._workshop = workshop
+        self._clock = clock
+        self._changed = changed
+        self._target: Target | None = None
+        self._idle: State = "ungranted"
+        self._anew = False
+        self._left = False
+        self._nudged = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._pace = Pace()
+        self._group: asyncio.TaskGroup | None = None
+
+    # ------------------------------------------------------------------ what the owner wants
+
+    def want(self, target: Target | None, otherwise: State = "ungranted") -> None:
+        """Run this from now on; None: run nothing and be `otherwise`."""
+        if target == self._target and otherwise == self._idle:
+            return
+        self._target, self._idle = target, otherwise
+        self._begin_anew()
+
+    def again(self) -> None:
+        """Start anew, also what failed."""
+        self._anew = True
+        self._begin_anew()
+
+    def end(self) -> None:
+        """Stop for good."""
+        self._left = True
+        self._nudged.set()
+
+    @property
+    def digest(self) -> str:
+        """Return the content that is to run."""
+        return self._target.digest if self._target else ""
+
+    @property
+    def enabled(self) -> bool:
+        """Tell whether it is to run: its guards then refuse while it does not."""
+        return self._target is not None
+
+    async def settled(self) -> None:
+        """Wait until it runs, or it is clear that it does not."""
+        await self._settled.wait()
+
+    # ------------------------------------------------------------------ what is asked
+
+    async def serving(self, session: str) -> Generation:
+        """Return the generation to ask for a session: the one that its turn began with. Raises `Unavailable`."""
+        for old in self._olds:
+            if session in old.pinned and old.alive:
+                return old
+        if self.state == "starting" and self.current is None:
+            await self._settled.wait()
+        if self.current is not None and self.current.alive:
+            return self.current
+        raise Unavailable(f"The service {self.name} is not running ({self.reason or self.state}).")
+
+    def over(self, session: str) -> None:
+        """Note that the turn of a session is over."""
+        self.busy.discard(session)
+        for old in self._olds:
+            old.pinned.discard(session)
+            if not old.pinned:
+                old.leave("another version is in its place")
+
+    # ------------------------------------------------------------------ the life of it
+
+    async def live(self) -> None:
+        """Keep it until `end`; everything that it started ends with this."""
+        async with asyncio.TaskGroup() as self._group:
+            try:
+                while not self._left:
+                    await self._step()
+            finally:
+                for one in (*self._olds, *((self.current,) if self.current else ())):
+                    one.leave("Operant ends")
+                self._settled.set()
+
+    async def _step(self) -> None:
+        self._nudged.clear()
+        target, current = self._target, self.current
+        if current is not None and current.gone.is_set():
+            await self._crashed(current)
+        elif target is None:
+            self._retire(current)
+            if current is not None:
+                await current.ended.wait()
+            self._be(self._idle, "")
+            self._settled.set()
+            await self._nudged.wait()
+        elif current is not None and current.plan.digest == target.digest and not self._anew:
+            self._settled.set()
+            await self._watch(current)
+        else:
+            self._anew = False
+            await self._start(target)
+
+    async def _watch(self, current: Generation, seconds: float | None = None) -> None:
+        """Wait until it is gone, or something else is wanted, but not longer than this."""
+        assert self._group is not None
+        gone = self._group.create_task(current.gone.wait())
+        nudged = self._group.create_task(self._nudged.wait())
+        await asyncio.wait((gone, nudged), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        nudged.cancel()
+
+    async def _start(self, target: Target) -> None:
+        replaces = self.current
+        if replaces is None:
+            self._settled.clear()
+            self._be("starting", "")
+        self.starts += 1
+        self._pace.started(self._clock.monotonic())
+        try:
+            fresh = await self._born(target)
+        except Unfit as unfit:
+            await self._failed(str(unfit), replaces, final=unfit.final)
+            return
+        self.current = fresh
+        fresh.welcome()
+        self._be("running", "")
+        self._changed(self)
+        self._settled.set()
+        self._retire(replaces)
+
+    async def _born(self, target: Target) -> Generation:
+        assert self._group is not None
+        plan, clerk = await self._workshop.prepare(target, self.starts)
+        fresh = Generation(plan, clerk)
+        group = self._group
+
+        def spawn(work: Any, context: Context) -> asyncio.Task[None]:
+            return group.create_task(work, context=context)
+
+        clerk.spawn = spawn
+        group.create_task(fresh.live())
+        try:
+            await fresh.registered()
+        except Unfit:
+            fresh.leave("it did not register")
+            await fresh.ended.wait()
+            raise
+        return fresh
+
+    async def _crashed(self, gone: Generation) -> None:
+        self.current = None
+        self._changed(self)
+        await gone.ended.wait()  # its exit code says whether to try again
+        await self._failed(gone.reason, None, final=gone.final)
+
+    async def _failed(self, reason: str, still: Generation | None, *, final: bool) -> None:
+        """Say what went wrong, and wait: for the next try, or for somebody to change something."""
+        _log.warning("the service %s: %s", self.name, reason)
+        wait_s = None if final else self._pace.wait_s(self._clock.monotonic())
+        if still is not None and still.alive:
+            self._be("degraded", f"the new version did not start: {reason}")
+            self._settled.set()
+            await self._watch(still, wait_s)
+            return
+        self._be("failed" if wait_s is None else "waiting", reason)
+        self._settled.set()
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._nudged.wait()
+        except TimeoutError:
+            return
+
+    def _retire(self, old: Generation | None) -> None:
+        """Let one go that is not the current one any more, once the turns that began with it are over."""
+        if old is None:
+            return
+        if self.current is old:
+            self.current = None
+            self._changed(self)
+            old.leave("it is stopped")
+            return
+        old.pinned = set(self.busy)
+        if not old.pinned:
+            old.leave("another version is in its place")
+            return
+        self._olds = [one for one in self._olds if not one.gone.is_set()]
+        self._olds.append(old)
+        while len(self._olds) > MOST_OLD:
+            self._olds.pop(0).leave("two newer versions are in its place")
+
+    def _be(self, state: State, reason: str) -> None:
+        if state != self.state:
+            self.since = self._clock.now()
+        self.state, self.reason = state, reason
+
+    def _begin_anew(self) -> None:
+        self._pace.forget()
+        self._settled.clear()
+        self._nudged.set()
+
+
+def slowly(generation: Generation | None) -> str:
+    """Say whether a generation that runs is slow to answer; an empty text when it is not."""
+    return f"it missed {generation.missed} heartbeats" if generation and generation.missed >= 2 else ""

@@ -1,0 +1,198 @@
+"""All services: found in skills, run as the owner allowed, in their places at the hook points."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from operant.ext.services.declared import Declared, declared
+from operant.ext.services.grants import Grants
+from operant.ext.services.journal import Journal
+from operant.ext.services.keeper import Keeper, Target, slowly
+from operant.ext.services.settings import ServiceSettings
+from operant.ext.services.slots import Slots
+from operant.ext.services.stash import digest_of
+from operant.ext.services.tools import ServiceTools
+from operant.ext.services.wire import HookWanted
+from operant.ext.services.workshop import Workshop
+from operant.sdk import Host, Invalid, NotFound, OperantError, ServiceInfo, SkillInfo, SkillList
+
+_log = logging.getLogger("operant.services")
+
+
+class Post:
+    """One service with all that belongs to it."""
+
+    def __init__(self, told: Declared, keeper: Keeper, journal: Journal) -> None:
+        self.told = told
+        self.digest = ""
+        self.fault = ""
+        self.keeper = keeper
+        self.journal = journal
+        self.slots = Slots(keeper, told.agent)
+
+
+class Roster:
+    """Look at the skills and see to it that what was allowed runs."""
+
+    def __init__(self, host: Host, settings: ServiceSettings, group: asyncio.TaskGroup) -> None:
+        self._host = host
+        self._settings = settings
+        self._group = group
+        self._workshop = Workshop(host)
+        self.grants = Grants(host)
+        self.tools = ServiceTools()
+        self._posts: dict[str, Post] = {}
+        self._looking = asyncio.Lock()
+
+    async def begin(self) -> None:
+        """Look for the first time, and wait until what was allowed runs, or does not."""
+        await self.grants.load()
+        await self.look()
+        await asyncio.gather(*(post.keeper.settled() for post in self._posts.values()))
+
+    def end(self) -> None:
+        """Let every service end."""
+        for post in self._posts.values():
+            post.keeper.end()
+        self._workshop.close()
+
+    async def look(self) -> None:
+        """Look at the skills: what is new is kept, what has changed is replaced, what has gone ends."""
+        async with self._looking:
+            found = {told.name: told for told in await self._found()}
+            for name in self._posts.keys() - found.keys():
+                self._leave(self._posts.pop(name))
+            for name, told in found.items():
+                await self._see(name, told)
+            self._offer()
+
+    def post(self, service: str) -> Post:
+        """Return a service. Raises `NotFound`."""
+        if service not in self._posts:
+            names = ", ".join(sorted(self._posts)) or "none"
+            raise NotFound(f"No skill {service!r} has a service.", f"There are: {names}.")
+        return self._posts[service]
+
+    @property
+    def posts(self) -> Iterable[Post]:
+        """Return all services by name."""
+        return [self._posts[name] for name in sorted(self._posts)]
+
+    def told(self, post: Post) -> ServiceInfo:
+        """Say how a service stands."""
+        keeper, told = post.keeper, post.told
+        current, grant = keeper.current, self.grants.of(told.name)
+        register = current.register if current else None
+        weak = slowly(current) or _stale(post)
+        hooks = tuple(dict.fromkeys(one.point for one in (register.hooks if register else grant.hooks)))
+        return ServiceInfo(
+            name=told.name,
+            skill=told.skill,
+            state="degraded" if keeper.state == "running" and weak else keeper.state,
+            path=told.folder,
+            agent=told.agent,
+            digest=post.digest,
+            running=current.plan.digest if current else "",
+            command=told.command,
+            generation=current.plan.number if current else 0,
+            pid=current.pid if current else 0,
+            since=keeper.since,
+            restarts=max(0, keeper.starts - 1),
+            hooks=hooks or told.hooks,
+            tools=tuple(one.name for one in register.tools) if register else (),
+            commands=tuple(one.name for one in register.commands) if register else (),
+            wants=told.wants,
+            granted=told.wants if grant.digests else (),
+            network=told.network,
+            secrets=told.secrets,
+            sandbox=told.sandbox,
+            reason=post.fault or keeper.reason or weak,
+        )
+
+    async def direct(self, post: Post) -> None:
+        """Say what is to run, as the grants are."""
+        name, keeper = post.told.name, post.keeper
+        grant = self.grants.of(name)
+        if name in self._settings.trusted and post.digest and post.digest not in grant.digests:
+            await self.grants.allow(name, post.digest)
+            grant = self.grants.of(name)
+        if grant.stopped:
+            keeper.want(None, "stopped")
+        elif post.digest in grant.digests:
+            keeper.want(Target(declared=post.told, digest=post.digest))
+        elif grant.newest and self._workshop.stash(name).has(grant.newest) and keeper.current is None:
+            keeper.want(Target(declared=post.told, digest=grant.newest))
+        elif not grant.newest:
+            keeper.want(None, "ungranted")
+        self._place(post)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _found(self) -> list[Declared]:
+        found: dict[str, Declared] = {}
+        for agent in self._host.agents.list():
+            for told in (declared(skill, agent.name) for skill in await self._skills(agent.name)):
+                if told is not None:
+                    found.setdefault(told.name, told)
+        return list(found.values())
+
+    async def _skills(self, agent: str) -> tuple[SkillInfo, ...]:
+        try:
+            return await self._host.call(SkillList(agent=agent))
+        except NotFound:  # without skills there are no services
+            return ()
+
+    async def _see(self, name: str, told: Declared) -> None:
+        post = self._posts.get(name)
+        if post is None:
+            journal = self._workshop.journal(name)
+            keeper = Keeper(name, self._workshop.at(journal), self._host.clock, self._changed)
+            post = self._posts[name] = Post(told, keeper, journal)
+            self._group.create_task(keeper.live())
+        try:
+            digest, fault = await asyncio.to_thread(digest_of, Path(told.folder)), ""
+        except (Invalid, OSError) as error:
+            digest, fault = "", error.line() if isinstance(error, OperantError) else str(error)
+        if digest != post.digest and digest not in self.grants.of(name).digests and name not in self._settings.trusted:
+            _log.warning("the service %s is new or has changed: `operant skill grant %s` lets it run", name, name)
+        post.told, post.digest, post.fault = told, digest, fault
+        await self.direct(post)
+
+    def _leave(self, post: Post) -> None:
+        post.keeper.end()
+        self._host.enroll(post.told.name, [])
+
+    def _changed(self, keeper: Keeper) -> None:
+        """Put another version in its places, or leave them to refuse, in one go."""
+        post = self._posts.get(keeper.name)
+        if post is not None:
+            self._place(post)
+            self._offer()
+
+    def _place(self, post: Post) -> None:
+        """Register the handlers of a service: those it has, or those it had while it is down."""
+        current = post.keeper.current
+        register = current.register if current else None
+        enabled = post.keeper.enabled
+        hooks = register.hooks if register else self._expected(post) if enabled else ()
+        handlers = post.slots.handlers(hooks, register.events if register else ())
+        self._host.enroll(post.told.name, handlers)
+        if register is not None:
+            self._group.create_task(self.grants.remember(post.told.name, register.hooks))
+
+    def _expected(self, post: Post) -> tuple[HookWanted, ...]:
+        before = self.grants.of(post.told.name).hooks
+        return before or tuple(HookWanted(point=point) for point in post.told.hooks)
+
+    def _offer(self) -> None:
+        self.tools.offer((post.keeper, post.told.agent) for post in self.posts)
+
+
+def _stale(post: Post) -> str:
+    """Say that another content runs than the folder has by now; an empty text when it does not."""
+    if not post.keeper.enabled or post.fault or post.keeper.digest == post.digest:
+        return ""
+    return f"its folder has changed; `operant skill grant {post.told.name}` allows the new version"

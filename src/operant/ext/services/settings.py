@@ -1,0 +1,18 @@
+"""The section `services` of the configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from operant.sdk import Record
+
+
+class ServiceSettings(Record):
+    """Which services run without being asked about."""
+
+    trusted: Annotated[
+        tuple[str, ...],
+        Meta(description="Skills whose service runs in every version, unasked: those that you write yourself."),
+    ] = ()

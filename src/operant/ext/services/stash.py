@@ -1,0 +1,83 @@
+"""Copies of skills by their content: what was allowed is what runs, whatever becomes of the folder meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from operant.sdk import Invalid
+
+MOST_FILES = 5_000
+MOST_BYTES = 64 << 20
+_NOT_CONTENT = frozenset((".history", ".git", "__pycache__"))
+
+
+def digest_of(folder: Path) -> str:
+    """Return the hash of a skill's folder: names, whether they can be run, and content. Raises `Invalid`."""
+    whole = hashlib.sha256()
+    size = 0
+    for count, path in enumerate(_files(folder), 1):
+        size += path.stat().st_size
+        if count > MOST_FILES or size > MOST_BYTES:
+            raise Invalid(f"{folder} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB.")
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256")
+        runs = "x" if os.access(path, os.X_OK) else "-"
+        whole.update(f"{path.relative_to(folder).as_posix()}\0{runs}\0{content.hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+class Stash:
+    """The copies of one service, each below its digest; `data` is what the service itself keeps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.data = folder / "data"
+
+    def has(self, digest: str) -> bool:
+        """Tell whether there is a copy."""
+        return bool(digest) and self.place(digest).is_dir()
+
+    def place(self, digest: str) -> Path:
+        """Return where the copy of a content is, or would be."""
+        return self._folder / digest[:16]
+
+    def keep(self, source: Path, digest: str) -> Path:
+        """Copy a folder that has this content, unless that is there. Raises `Invalid` when it has another by now."""
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = self.place(digest)
+        if place.is_dir():
+            return place
+        fresh = self._folder / f".{digest[:16]}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        for path in _files(source):
+            target = fresh / path.relative_to(source)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        if digest_of(fresh) != digest:
+            shutil.rmtree(fresh)
+            raise Invalid(f"{source} changed while it was copied.")
+        fresh.rename(place)
+        return place
+
+    def thin(self, kept: set[str]) -> None:
+        """Forget the copies that nobody needs."""
+        names = {digest[:16] for digest in kept} | {self.data.name}
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if path.is_dir() and path.name not in names:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder in order. Raises `Invalid` for links: what they lead to is not in the content."""
+    for top, names, files in os.walk(folder):
+        names[:] = sorted(name for name in names if name not in _NOT_CONTENT)
+        for name in (*names, *sorted(files)):
+            path = Path(top) / name
+            if path.is_symlink():
+                raise Invalid(f"{path} is a link; a skill with a service is a folder of plain files.")
+            if name in files and path.is_file():
+                yield path

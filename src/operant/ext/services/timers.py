@@ -1,0 +1,128 @@
+"""Timers of services: kept in the store, so that none is forgotten over a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from operant.ext.services.clerk import OWN, own_service
+from operant.ext.services.roster import Roster
+from operant.ext.services.wire import TimerDue
+from operant.sdk import Host, Invalid, NotFound, OperantError, Principal, PutValue, Record, Syscall
+
+_SPACE = "service-timers"
+_AGAIN_S = 5.0
+MOST = 100
+
+
+class Timer(Record):
+    """One timer; `due` is in microseconds since 1970, `every_s` is 0 for one that is told once."""
+
+    service: str
+    name: str
+    due: int
+    every_s: float = 0.0
+    data: str = ""
+
+
+class TimerSet(Syscall[None]):
+    """Be told `timer` in `after_s` seconds, and then every `every_s` (0: once); a name that is taken is replaced."""
+
+    call = "service.timer.set"
+    capability = OWN
+    name: str
+    after_s: Annotated[float, Meta(ge=0)] = 0.0
+    every_s: Annotated[float, Meta(ge=0)] = 0.0
+    data: str = ""
+
+
+class TimerClear(Syscall[None]):
+    """Forget a timer."""
+
+    call = "service.timer.clear"
+    capability = OWN
+    name: str
+
+
+class Timers:
+    """Tell services when it is time; what is not answered is told again."""
+
+    def __init__(self, host: Host, roster: Roster) -> None:
+        self._host = host
+        self._roster = roster
+        self._timers: dict[tuple[str, str], Timer] = {}
+        self._changed = asyncio.Event()
+
+    async def load(self) -> None:
+        """Read those of an earlier run."""
+        for _, value in await self._host.kept.values(_SPACE):
+            timer = msgspec.json.decode(value, type=Timer)
+            self._timers[timer.service, timer.name] = timer
+
+    async def set(self, who: Principal, call: TimerSet) -> None:
+        """Set a timer."""
+        service = own_service(who)
+        if call.every_s and call.every_s < 1:
+            raise Invalid("A timer repeats once a second at most.")
+        if sum(one.service == service for one in self._timers.values()) >= MOST:
+            raise Invalid(f"A service has {MOST} timers at most.", "Clear one first.")
+        due = self._host.clock.now() + int((call.after_s or call.every_s) * 1e6)
+        await self._put(Timer(service=service, name=call.name, due=due, every_s=call.every_s, data=call.data))
+
+    async def clear(self, who: Principal, call: TimerClear) -> None:
+        """Forget a timer."""
+        timer = self._timers.get((own_service(who), call.name))
+        if timer is None:
+            raise NotFound(f"There is no timer {call.name!r}.")
+        await self._drop(timer)
+
+    async def run(self) -> None:
+        """Tell, for ever."""
+        while True:
+            now = self._host.clock.now()
+            for timer in [one for one in self._timers.values() if one.due <= now]:
+                await self._ring(timer)
+            self._changed.clear()
+            next_due = min((one.due for one in self._timers.values()), default=None)
+            wait_s = None if next_due is None else max(0.0, (next_due - self._host.clock.now()) / 1e6)
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _ring(self, timer: Timer) -> None:
+        try:
+            generation = await self._roster.post(timer.service).keeper.serving("")
+            due = TimerDue(name=timer.name, data=timer.data, due=timer.due)
+            async with asyncio.timeout(_AGAIN_S):
+                await generation.ask("timer", due, object)
+        except NotFound:  # its skill has gone
+            await self._drop(timer)
+        except (OperantError, TimeoutError):
+            later = self._host.clock.now() + int(_AGAIN_S * 1e6)
+            self._timers[timer.service, timer.name] = msgspec.structs.replace(timer, due=later)
+        else:
+            if self._timers.get((timer.service, timer.name)) == timer:  # it may have set itself anew
+                await self._next(timer)
+
+    async def _next(self, timer: Timer) -> None:
+        if not timer.every_s:
+            await self._drop(timer)
+            return
+        step = int(timer.every_s * 1e6)
+        missed = max(0, self._host.clock.now() - timer.due) // step
+        await self._put(msgspec.structs.replace(timer, due=timer.due + (missed + 1) * step))
+
+    async def _put(self, timer: Timer) -> None:
+        key = f"{timer.service}:{timer.name}"
+        await self._host.kept.write(PutValue(namespace=_SPACE, key=key, value=msgspec.json.encode(timer)))
+        self._timers[timer.service, timer.name] = timer
+        self._changed.set()
+
+    async def _drop(self, timer: Timer) -> None:
+        await self._host.kept.write(PutValue(namespace=_SPACE, key=f"{timer.service}:{timer.name}", value=None))
+        self._timers.pop((timer.service, timer.name), None)

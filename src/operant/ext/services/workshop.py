@@ -1,0 +1,150 @@
+"""Make ready what a service is started from: its files, its setup, its environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from operant.ext.services.clerk import ServiceClerk
+from operant.ext.services.declared import Declared, words_of
+from operant.ext.services.generation import Clerk, Plan, Unfit
+from operant.ext.services.journal import Journal
+from operant.ext.services.keeper import Target
+from operant.ext.services.stash import Stash
+from operant.kit import proc
+from operant.sdk import Agent, CallContext, Command, Host, OperantError
+
+_HERE = Path(__file__).parent
+SDKS = next(place for place in (_HERE / "sdks", _HERE.parents[3] / "sdk") if place.is_dir() or place.name == "sdk")
+"""What services are written with: inside the package, or at the top of a checkout."""
+SETUP = "setup.sh"
+SETUP_S = 600.0
+_LONGEST_SOCKET = 90
+"""Bytes of a path that a service can still connect to: 108 on Linux, less elsewhere."""
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class Workshop:
+    """Make plans; one for all services."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._state = Path(host.state)
+        self._sockets: Path | None = None
+
+    def stash(self, service: str) -> Stash:
+        """Return the copies of a service."""
+        return Stash(self._state / _safe(service))
+
+    def journal(self, service: str) -> Journal:
+        """Return the log of a service."""
+        return Journal(service, Path(self._host.home) / "logs" / "services", self._host.clock)
+
+    def at(self, journal: Journal) -> OneService:
+        """Return the place where one service is made ready."""
+        return OneService(self, self._host, journal)
+
+    def socket(self, service: str, number: int) -> str:
+        """Return where a generation is to connect."""
+        if self._sockets is None:
+            own = self._state / "sockets"
+            if len(os.fsencode(own)) + 40 > _LONGEST_SOCKET:
+                own = Path(tempfile.mkdtemp(prefix="operant-"))
+            own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._sockets = own
+        return str(self._sockets / f"{_safe(service)[:24]}-{os.getpid()}-{number}.sock")
+
+    def close(self) -> None:
+        """Leave no socket behind."""
+        if self._sockets is not None and not self._sockets.is_relative_to(self._state):
+            self._sockets.rmdir()
+
+
+class OneService:
+    """Make the plans of one service."""
+
+    def __init__(self, workshop: Workshop, host: Host, journal: Journal) -> None:
+        self._workshop = workshop
+        self._host = host
+        self._journal = journal
+
+    async def prepare(self, target: Target, number: int) -> tuple[Plan, Clerk]:
+        """Make ready what is to be started. Raises `Unfit`."""
+        told = target.declared
+        stash = self._workshop.stash(told.name)
+        try:
+            folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest)
+            words = words_of(told.command, folder)
+        except (OperantError, OSError) as error:
+            words_of_error = error.line() if isinstance(error, OperantError) else str(error)
+            raise Unfit(words_of_error, final=True) from error
+        clerk = ServiceClerk(self._host, self._journal, _agent(told), told.wants)
+        await self._set_up(folder, told)
+        return Plan(
+            service=told.name,
+            number=number,
+            digest=target.digest,
+            command=self._command(words, folder, stash.data, socket := self._workshop.socket(told.name, number)),
+            socket=socket,
+            granted=told.wants,
+            hooks=told.hooks,
+        ), clerk
+
+    def _command(self, words: tuple[str, ...], folder: Path, data: Path, socket: str) -> Command:
+        environment = {
+            "PATH": _PATH,
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(SDKS / "python"),
+            "PYTHONUNBUFFERED": "1",
+            "NODE_PATH": str(SDKS / "typescript"),
+            "OPERANT_SERVICE_DATA": str(data),
+            "OPERANT_SERVICE_SDKS": str(SDKS),
+        }
+        return Command(
+            argv=words,
+            cwd=str(folder),
+            env=environment,
+            tool="service",
+            private=True,
+            readable=(str(folder), str(SDKS)),
+            writable=(str(data),),
+            socket=socket,
+        )
+
+    async def _set_up(self, folder: Path, told: Declared) -> None:
+        """Run `setup.sh` once for each content; what it leaves in the copy is there for the service."""
+        done = folder.with_name(f"{folder.name}.ready")
+        if not (folder / SETUP).is_file() or done.exists():
+            return
+        call = CallContext(call_id="", session="", turn="", agent=_agent(told), key="")
+        command = Command(
+            argv=("bash", str(folder / SETUP)),
+            cwd=str(folder),
+            env={"PATH": _PATH, "LANG": "C.UTF-8"},
+            tool="service",
+            private=True,
+            writable=(str(folder),),
+        )
+        try:
+            async with self._host.confined(call, command) as launch:
+                finished = await proc.launch(
+                    launch, timeout_s=SETUP_S, on_output=lambda text: self._journal.write(text.encode())
+                )
+        except (proc.CannotStart, OperantError) as error:
+            raise Unfit(f"{SETUP} could not be run: {error}") from error
+        finished.output.close()
+        if finished.code != 0 or finished.timed_out:
+            raise Unfit(f"{SETUP} ended with code {finished.code}; its log says why", final=True)
+        done.touch(mode=0o600)
+
+
+def _agent(told: Declared) -> Agent:
+    """Return whose sandbox the service runs in: its own, with the network that it was granted."""
+    return Agent(name=f"service-{_safe(told.name)}", sandbox=told.sandbox, network=told.network)
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
