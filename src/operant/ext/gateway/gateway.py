@@ -26,6 +26,7 @@ from operant.ext.gateway.routes.activity import Activity
 from operant.ext.gateway.routes.chat import Chat
 from operant.ext.gateway.routes.files import Files
 from operant.ext.gateway.routes.models import Models
+from operant.ext.gateway.routes.services import Services
 from operant.ext.gateway.routes.sessions import Sessions
 from operant.ext.gateway.routes.system import SystemRoutes
 from operant.ext.gateway.routes.usage import UsageRoutes
@@ -71,6 +72,7 @@ class Gateway:
             *Sessions(self._hub, previews).routes(),
             *Files(host.blobs, self._settings.upload_mb << 20).routes(),
             *Work().routes(),
+            *Services().routes(),
             *Models().routes(),
             *UsageRoutes(previews).routes(),
             *SystemRoutes(lambda: self._ready, self._metrics).routes(),

@@ -20,6 +20,7 @@ _TAGS = {
     "approvals": "Questions that wait for a person.",
     "agents": "Who answers.",
     "skills": "What agents read when a task needs it.",
+    "services": "Programs of skills that hook into Operant.",
     "tools": "What agents can do.",
     "models": "What thinks.",
     "usage": "Tokens and money.",
