@@ -70,6 +70,7 @@ check: $(DEV) ## Lint, formatting, types, import contracts, shape and generated 
 	@$(BIN)/python scripts/shape.py
 	@$(BIN)/python scripts/page.py
 	@[ ! -e scripts/docs.py ] || $(BIN)/python scripts/docs.py --check
+	@$(BIN)/python scripts/wire.py --check
 
 fmt: $(DEV) ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -77,6 +78,7 @@ fmt: $(DEV) ## Format the code and mend what ruff can mend
 
 docs: $(DEV) ## Write the generated tables of docs/ anew
 	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python scripts/wire.py
 
 bench: $(DEV) ## Measure, and print one table
 	@$(BIN)/python -m bench $(ARGS)

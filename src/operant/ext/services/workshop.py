@@ -47,6 +47,16 @@ class Workshop:
         """Return the place where one service is made ready."""
         return OneService(self, self._host, journal)
 
+    def modules(self) -> Path:
+        """Return the folder in which Node finds `@operant/sdk`: it looks in those above a program."""
+        folder = self._state / "node_modules"
+        link = folder / "@operant" / "sdk"
+        if link.resolve() != (SDKS / "typescript").resolve():
+            link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(SDKS / "typescript")
+        return folder
+
     def socket(self, service: str, number: int) -> str:
         """Return where a generation is to connect."""
         if self._sockets is None:
@@ -99,7 +109,7 @@ class OneService:
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(SDKS / "python"),
             "PYTHONUNBUFFERED": "1",
-            "NODE_PATH": str(SDKS / "typescript"),
+            "PYTHONDONTWRITEBYTECODE": "1",
             "OPERANT_SERVICE_DATA": str(data),
             "OPERANT_SERVICE_SDKS": str(SDKS),
         }
@@ -109,7 +119,7 @@ class OneService:
             env=environment,
             tool="service",
             private=True,
-            readable=(str(folder), str(SDKS)),
+            readable=(str(folder), str(SDKS), str(self._workshop.modules())),
             writable=(str(data),),
             socket=socket,
         )
