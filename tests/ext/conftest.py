@@ -48,6 +48,9 @@ class PolicyHost:
     def syscall(self, call: type, handler: Callable[[Any, Any], Awaitable[Any]]) -> None:
         self.served[call] = handler
 
+    def commands_of(self, agent: Any) -> dict[str, str]:
+        return {}
+
     def price(self, model: str) -> Price | None:
         return self.prices.get(model)
 

@@ -9,9 +9,11 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import operant
+from operant.app.commands import VARIABLE, Reach, ShellCommands
 from operant.app.config import SandboxSettings
 from operant.app.home import Home, make_directory
 from operant.app.means import Means, find_means
@@ -44,6 +46,7 @@ class Confinement:
         self._settings = settings
         self.home = home
         self._egress = egress
+        self.commands = ShellCommands(home.state)
         self._means: Means | None = None
         self._finding = asyncio.Lock()
         self._served = 0
@@ -69,7 +72,8 @@ class Confinement:
         if not command.private:
             env = await environment(call.session, agent.name, command.tool, env)
         if not agent.sandbox and not command.inert:
-            yield Launch(argv=command.argv, cwd=command.cwd, env=env)
+            async with self._reach(call, command) as reach:
+                yield Launch(argv=command.argv, cwd=command.cwd, env=_reaching(env, reach))
             return
         means = await self.means()
         if means.kind == "none":
@@ -77,10 +81,22 @@ class Confinement:
         if command.socket and means.kind == "landlock":
             raise Unavailable(f"Landlock alone cannot confine what needs a socket: {means.why}", means.remedy)
         network = () if command.inert or means.kind == "landlock" else agent.network
-        async with self._proxy(agent, network) as socket:
+        async with self._proxy(agent, network) as socket, self._reach(call, command, means.kind) as reach:
             policy = self._policy(agent, command, env, socket)
-            async with self._walls(means, policy, command, env) as launch:
+            if reach is not None:
+                policy = replace(policy, line=reach.socket, commands=reach.folders)
+                reach = Reach(tuple(f"{sandbox.COMMANDS}/{Path(one).name}" for one in reach.folders), sandbox.LINE)
+            async with self._walls(means, policy, command, _reaching(env, reach)) as launch:
                 yield launch
+
+    @asynccontextmanager
+    async def _reach(self, call: CallContext, command: Command, kind: str = "") -> AsyncGenerator[Reach | None]:
+        """Let the commands of extensions be reached by the tools of an agent; Landlock lets nobody at a socket."""
+        if command.inert or command.private or kind == "landlock":
+            yield None
+            return
+        async with self.commands.reach(call) as reach:
+            yield reach
 
     def _furnish(self) -> Path:
         """Make the `/etc` of sandboxes, and clear away sockets of a system that was killed."""
@@ -158,8 +174,18 @@ def _inside(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
     places = [place for place in env.get("PATH", _PATH).split(":") if place.startswith("/")]
     safe = ":".join(place for place in places if not any(is_below(place, top) for top in policy.writable))
     kept = {name: value for name, value in env.items() if name not in _ELSEWHERE}
+    if policy.line:
+        kept = {name: sandbox.LINE if value == policy.line else value for name, value in kept.items()}
     own = {"HOME": sandbox.HOME, "TMPDIR": "/tmp", "USER": "agent", "LOGNAME": "agent"}  # noqa: S108 - its own
     return {**kept, **own, "PATH": safe or _PATH, **(_proxied() if policy.socket else {})}
+
+
+def _reaching(env: dict[str, str], reach: Reach | None) -> dict[str, str]:
+    """Put the commands of extensions on PATH: our own first, the others last, where they hide nothing."""
+    if reach is None:
+        return env
+    first, last = reach.folders
+    return {**env, "PATH": f"{first}:{env.get('PATH', _PATH)}:{last}", VARIABLE: reach.socket}
 
 
 def _proxied() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeVar
 
@@ -12,10 +12,10 @@ from operant.kernel.hooks import Registration
 from operant.kernel.kernel import Kernel
 from operant.kernel.points import TOOL_ENV, EnvInput, EnvOutput, Point, Reject
 from operant.kernel.ports import Agents, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
-from operant.kernel.records import BlobRef, Principal, Record
+from operant.kernel.records import Agent, BlobRef, Principal, Record
 from operant.kernel.syscalls import Syscall
 from operant.kit.http import Http
-from operant.sdk.extension import Command, Launch
+from operant.sdk.extension import Command, Commands, Launch
 from operant.sdk.local import LocalClient
 
 In = TypeVar("In", bound=Record)
@@ -43,6 +43,7 @@ class Assembly:
         self.find = find
         self.http = http
         self.confine = sandbox.confine
+        self.commands = sandbox.commands
         self.store: Store | None = None
         self.store_by = ""
         self.kernel: Kernel | None = None
@@ -156,6 +157,14 @@ class ExtensionHost:
     def tool(self, tool: Tool) -> None:
         """Register a tool."""
         self._register(lambda kernel: kernel.gate.register(tool))
+
+    def shell_commands(self, box: Commands, *, over: bool = False) -> None:
+        """Offer commands for the shells of agents."""
+        self._assembly.commands.add(box, over=over)
+
+    def commands_of(self, agent: Agent) -> Mapping[str, str]:
+        """Return what an agent may type in its shell."""
+        return self._assembly.commands.offered(agent)
 
     def toolbox(self, box: Toolbox) -> None:
         """Register tools that come and go."""

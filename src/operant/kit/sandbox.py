@@ -17,6 +17,8 @@ from typing import NamedTuple
 HOME = "/home/agent"
 UID = 1000
 PROXY_SOCKET = "/run/proxy.sock"
+LINE = "/run/operant.sock"
+COMMANDS = "/run/operant"
 _PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _WALL = 2
@@ -42,7 +44,8 @@ class Policy:
 
     `hidden` is emptied where it lies in something visible, but for what is named below it. `home` and `scratch` are
     the directories that are HOME and /tmp inside; empty ones last as long as the program. `etc` is the directory that
-    is /etc inside. `socket` is a proxy's, `line` one that is there under its own name.
+    is /etc inside. `socket` is a proxy's, `line` one of ours and
+    `commands` a folder of programs that speak through it; inside they are `LINE` and what is below `COMMANDS`.
     """
 
     readable: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class Policy:
     etc: str = ""
     socket: str = ""
     line: str = ""
+    commands: tuple[str, ...] = ()
     terminal: bool = False
     memory_bytes: int = 4 * 2**30
     scratch_bytes: int = 2**30
@@ -151,7 +155,9 @@ def _devices(bwrap: Bubblewrap, policy: Policy) -> Iterator[str]:
     if policy.socket:
         yield from ("--bind", policy.socket, PROXY_SOCKET)
     if policy.line:
-        yield from ("--bind", policy.line, policy.line)
+        yield from ("--bind", policy.line, LINE)
+    for folder in policy.commands:
+        yield from ("--ro-bind", folder, f"{COMMANDS}/{Path(folder).name}")
 
 
 def _paths(policy: Policy) -> Iterator[str]:

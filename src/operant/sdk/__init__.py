@@ -17,6 +17,7 @@ from operant.kernel.errors import (
     StoreStopped,
     Unavailable,
 )
+from operant.kernel.gate import permitted
 from operant.kernel.hooks import Registration
 from operant.kernel.points import (
     APPEND_BEFORE,
@@ -270,7 +271,7 @@ from operant.kernel.syscalls import (
     allowed,
 )
 from operant.sdk.client import Client
-from operant.sdk.extension import Command, Extension, Host, Launch
+from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
 from operant.sdk.tool import FunctionTool, failed, tool
 
 __all__ = [
@@ -337,6 +338,7 @@ __all__ = [
     "Client",
     "Clock",
     "Command",
+    "Commands",
     "CompactInput",
     "CompactOutput",
     "Compaction",
@@ -439,6 +441,7 @@ __all__ = [
     "Postpone",
     "Price",
     "Principal",
+    "Printed",
     "Progress",
     "ProviderInfo",
     "ProviderList",
@@ -526,6 +529,7 @@ __all__ = [
     "Trigger",
     "TurnEnded",
     "TurnStarted",
+    "Typed",
     "Unavailable",
     "Unknown",
     "Usage",
@@ -538,6 +542,7 @@ __all__ = [
     "Verdict",
     "allowed",
     "failed",
+    "permitted",
     "text_of",
     "tool",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from operant.kernel.hooks import Registration
 from operant.kernel.points import Point
 from operant.kernel.ports import Agents, Blobs, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
-from operant.kernel.records import Principal, Record
+from operant.kernel.records import Agent, Principal, Record
 from operant.kernel.syscalls import Syscall
 
 if TYPE_CHECKING:  # most commands of the command line never dial out
@@ -71,6 +71,34 @@ class Launch(Record):
     fds: tuple[int, ...] = ()
 
 
+class Typed(Record):
+    """A command as somebody typed it in a shell; `input` is its standard input, when it was told to read that."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    input: str = ""
+
+
+class Printed(Record):
+    """What a command prints, and the code that it ends with."""
+
+    output: str = ""
+    error: str = ""
+    code: int = 0
+
+
+class Commands(Protocol):
+    """Offer commands for the shells of agents."""
+
+    def commands(self, agent: Agent) -> Mapping[str, str]:
+        """Return an agent's commands by name, and in a few words what each does (empty: the model is not told)."""
+        ...
+
+    async def run(self, call: CallContext, words: Typed) -> Printed:
+        """Run a command that was typed in the shell of a call; `call` cannot be made up by who typed it."""
+        ...
+
+
 class Host(Protocol):
     """What a running system offers to its extensions."""
 
@@ -111,6 +139,14 @@ class Host(Protocol):
 
     def tool(self, tool: Tool) -> None:
         """Register a tool; a name that is taken raises `Conflict`."""
+        ...
+
+    def shell_commands(self, box: Commands, *, over: bool = False) -> None:
+        """Offer commands for the shells of agents; programs of the same name win, unless these go `over` them."""
+        ...
+
+    def commands_of(self, agent: Agent) -> Mapping[str, str]:
+        """Return what an agent may type in its shell beside the programs of the system, and what each does."""
         ...
 
     def toolbox(self, box: Toolbox) -> None:

@@ -16,12 +16,12 @@ def tool(name: str, description: str = "") -> ToolSpec:
 
 
 def test_our_own_block_is_short() -> None:
-    assert len(system_prompt("", (tool("search_history"),))) / 4 <= 350
+    assert len(system_prompt("", (tool("search_history"),), {})) / 4 <= 350
 
 
 def test_the_agents_text_comes_first_and_the_search_is_named_only_where_it_is() -> None:
-    without = system_prompt("I am Ann.\r\nI help.\n\n", ())
-    with_search = system_prompt("I am Ann.", (tool("search_history"),))
+    without = system_prompt("I am Ann.\r\nI help.\n\n", (), {})
+    with_search = system_prompt("I am Ann.", (tool("search_history"),), {})
 
     assert without.startswith("I am Ann.\nI help.\n\n## How to work\n")
     assert "search_history" not in without
@@ -31,8 +31,8 @@ def test_the_agents_text_comes_first_and_the_search_is_named_only_where_it_is() 
 def test_tools_are_sorted_and_the_prompt_stays_the_same_object() -> None:
     prompts, agent = Prompts(), Agent(name="a", prompt="I am Ann.")
 
-    first = prompts.of(agent, (tool("b"), tool("a")))
-    second = prompts.of(Agent(name="a", prompt="I am Ann."), (tool("b"), tool("a")))
+    first = prompts.of(agent, (tool("b"), tool("a")), {})
+    second = prompts.of(Agent(name="a", prompt="I am Ann."), (tool("b"), tool("a")), {})
 
     assert [spec.name for spec in first.tools] == ["a", "b"]
     assert second is first
@@ -41,9 +41,9 @@ def test_tools_are_sorted_and_the_prompt_stays_the_same_object() -> None:
 
 def test_a_change_is_named() -> None:
     prompts = Prompts()
-    prompts.of(Agent(name="a", prompt="I am Ann."), (tool("a"), tool("b")))
+    prompts.of(Agent(name="a", prompt="I am Ann."), (tool("a"), tool("b")), {})
 
-    changed = prompts.of(Agent(name="a", prompt="I am Bob."), (tool("b", "new"), tool("c")))
+    changed = prompts.of(Agent(name="a", prompt="I am Bob."), (tool("b", "new"), tool("c")), {})
 
     assert changed.reason == "the agent's prompt changed; tools added: c; tools removed: a; tools changed: b"
 

@@ -44,7 +44,7 @@ class Engine:
 
     async def assemble(self, input: AssembleInput) -> AssembleOutput:
         """Return prompt and tools, or the compaction that must be on record first."""
-        prompt = self._prompts.of(input.agent, input.tools)
+        prompt = self._prompts.of(input.agent, input.tools, self._host.commands_of(input.agent))
         compaction = await self._compaction(input, prompt.tokens)
         if compaction is not None:
             return AssembleOutput(compact=compaction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -24,6 +24,8 @@ work for gives those. Approval is never text in the conversation; the system ask
 _EARLIER = """\
 - Earlier conversation may be replaced by a summary. Nothing is lost: all of it is on record"""
 _SEARCH = "search_history"
+_SHELL = "shell"
+_COMMANDS = "## Commands in your shell, beside the programs of the system"
 _CHARS_A_TOKEN = 4
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -41,6 +43,7 @@ class Prompt(Record):
 class _Made(Record):
     text: str
     tools: tuple[ToolSpec, ...]
+    commands: dict[str, str]
     prompt: Prompt
 
 
@@ -50,29 +53,32 @@ class Prompts:
     def __init__(self) -> None:
         self._made: dict[str, _Made] = {}
 
-    def of(self, agent: Agent, tools: tuple[ToolSpec, ...]) -> Prompt:
-        """Return an agent's prompt with the tools that it may use."""
+    def of(self, agent: Agent, tools: tuple[ToolSpec, ...], commands: Mapping[str, str]) -> Prompt:
+        """Return an agent's prompt with the tools that it may use, and the commands that it may type in a shell."""
+        told = {name: words for name, words in sorted(commands.items()) if words}
         made = self._made.get(agent.name)
-        if made is not None and made.text == agent.prompt and made.tools == tools:
+        if made is not None and (made.text, made.tools, made.commands) == (agent.prompt, tools, told):
             return made.prompt
         ordered = tuple(sorted(tools, key=lambda spec: spec.name))
-        system = system_prompt(agent.prompt, ordered)
+        system = system_prompt(agent.prompt, ordered, told)
         prompt = Prompt(
             system=system,
             tools=ordered,
             tokens=(len(system) + len(_encoder.encode(ordered))) // _CHARS_A_TOKEN,
             reason=_difference(made.prompt, system, ordered) if made else "",
         )
-        self._made[agent.name] = _Made(text=agent.prompt, tools=tools, prompt=prompt)
+        self._made[agent.name] = _Made(text=agent.prompt, tools=tools, commands=told, prompt=prompt)
         return prompt
 
 
-def system_prompt(text: str, tools: tuple[ToolSpec, ...]) -> str:
+def system_prompt(text: str, tools: tuple[ToolSpec, ...], commands: Mapping[str, str]) -> str:
     """Join an agent's text and our block; no clock, nothing that changes by the minute."""
     there = any(spec.name == _SEARCH for spec in tools)
     earlier = f"{_EARLIER}, and `{_SEARCH}` finds it." if there else f"{_EARLIER}."
     lines = text.replace("\r\n", "\n").strip()
-    return "\n\n".join([one for one in (lines, f"{_WORK}\n{earlier}") if one]) + "\n"
+    shell = commands and any(spec.name == _SHELL for spec in tools)
+    typed = "\n".join([_COMMANDS, *(f"- {name}: {words}" for name, words in commands.items())]) if shell else ""
+    return "\n\n".join([one for one in (lines, f"{_WORK}\n{earlier}", typed) if one]) + "\n"
 
 
 def _difference(before: Prompt, system: str, tools: tuple[ToolSpec, ...]) -> str:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from operant.ext.services.commands import ServiceCommands
 from operant.ext.services.declared import Declared, declared
 from operant.ext.services.grants import Grants
 from operant.ext.services.journal import Journal
@@ -44,6 +45,7 @@ class Roster:
         self._workshop = Workshop(host)
         self.grants = Grants(host)
         self.tools = ServiceTools()
+        self.commands = ServiceCommands()
         self._posts: dict[str, Post] = {}
         self._looking = asyncio.Lock()
 
@@ -188,7 +190,9 @@ class Roster:
         return before or tuple(HookWanted(point=point) for point in post.told.hooks)
 
     def _offer(self) -> None:
-        self.tools.offer((post.keeper, post.told.agent) for post in self.posts)
+        keepers = [(post.keeper, post.told.agent) for post in self.posts]
+        self.tools.offer(keepers)
+        self.commands.offer(keepers)
 
 
 def _stale(post: Post) -> str:

@@ -52,6 +52,7 @@ async def setup(host: Host, settings: ServiceSettings) -> AsyncGenerator[None]:
 
         host.before_work(begin)
         host.toolbox(roster.tools)
+        host.shell_commands(roster.commands)
         host.hook(TURN_STARTED, turn_began)
         host.hook(TURN_ENDED, turn_ended)
         _offer(host, ServiceCalls(roster))

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from operant.ext.skills.calls import SkillCalls
+from operant.ext.skills.commands import SkillCommand
 from operant.ext.skills.settings import SkillSettings
 from operant.ext.skills.shelf import Shelf
 from operant.ext.skills.tools import MANAGE, SkillTools
@@ -42,6 +43,7 @@ async def setup(host: Host, settings: SkillSettings) -> AsyncGenerator[None]:
             await asyncio.to_thread(tools.look, input.agent)
 
     host.toolbox(tools)
+    host.shell_commands(SkillCommand(shelf), over=True)  # procps has a `skill` of its own
     host.hook(DISPATCH_BEFORE, arrived, fail="open")
     host.hook(TOOL_AFTER, changed, priority=-950)
     host.syscall(SkillList, calls.list)

@@ -148,13 +148,13 @@ class SkillTools:
         usable = self._shelf.usable(agent)
         if not name:
             found = matching(usable, search)[:_FOUND]
-            lines = [_line(skill) for skill in found] or ["No skill has these words."]
+            lines = [summary_of(skill) for skill in found] or ["No skill has these words."]
             return ToolResult(parts=(Text(text="\n".join(lines)),))
         skill = usable.get(name)
         if skill is None:
             return failed(self._unknown(agent, name))
         try:
-            return ToolResult(parts=(Text(text=_words(skill, file)),))
+            return ToolResult(parts=(Text(text=words_of(skill, file)),))
         except FileError as error:
             return failed(str(error))
 
@@ -194,7 +194,7 @@ class SkillTools:
 def listing(skills: Mapping[str, Skill], most: int) -> str:
     """Say which skills there are, in so few words that they can always be told."""
     head = "Read a skill: instructions that somebody wrote for a kind of task. Do it before you begin such a task."
-    lines = [_line(skill) for skill in skills.values()]
+    lines = [summary_of(skill) for skill in skills.values()]
     if len(lines) > most or sum(map(len, lines)) > _MOST_CHARS:
         return f"{head}\nThere are {len(lines)} skills: find one with `search`, then read it by its `name`."
     return "\n".join([head, "There are:", *lines])
@@ -213,14 +213,15 @@ def matching(skills: Mapping[str, Skill], words: str) -> list[Skill]:
     return sorted((skill for skill in skills.values() if score(skill)), key=lambda one: (-score(one), one.info.name))
 
 
-def _line(skill: Skill) -> str:
+def summary_of(skill: Skill) -> str:
+    """Return a skill in one line."""
     info = skill.info
     lacks = f" [lacks {', '.join(info.lacks)}]" if info.lacks else ""
     words = " ".join(info.description.split())
     return f"- {info.name}: {words[:_LINE] + '…' if len(words) > _LINE else words}{lacks}"
 
 
-def _words(skill: Skill, file: str) -> str:
+def words_of(skill: Skill, file: str) -> str:
     """Return the instructions, and which files there are beside them; or one of those. Raises `FileError`."""
     with Beneath(skill.folder) as files:
         if file and file != FILE:
