@@ -42,6 +42,7 @@ MAY_HOLD_SOCKETS = {
     "kit/endpoint.py": "connects programs of one user",
     "kit/forward.py": "listens inside a sandbox and leads to the proxy's socket",
     "kit/http.py": "names kinds of addresses",
+    "kit/typed.py": "is a command inside a shell, and speaks through the one socket that it was given",
     "sdk/remote.py": "is handed a socket that kit/endpoint.py has connected",
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from operant.kit.family import descendants, resident_bytes
 
-_FIRST_S, _NEXT_S = 0.05, 0.2
+_FIRST_S, _NEXT_S = 0.05, 0.1
 _DEATH_S = 1.0
 
 
