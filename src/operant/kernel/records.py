@@ -534,6 +534,8 @@ class Agent(Record):
     network: tuple[str, ...] = ()
     """Hosts that its commands may reach; `*` for all of them."""
     effort: Effort | None = None
+    helpers: dict[str, str] = {}
+    """Agents that it may call by name, with what each is for; they do no more than it may."""
 
 
 # ---------------------------------------------------------------------------- what the store keeps beside events

@@ -52,7 +52,7 @@ class Syscall(Record, Generic[R]):
 
 
 class SessionOpen(Syscall[SessionInfo]):
-    """Open a session, or return it when it is there; an empty key makes one."""
+    """Open a session, or return it when it is there; an empty key makes one. `parent` is the session it works for."""
 
     call = "session.open"
     capability = "session.dispatch"
@@ -61,6 +61,7 @@ class SessionOpen(Syscall[SessionInfo]):
     agent: str = ""
     title: str = ""
     address: Address | None = None
+    parent: str = ""
 
 
 class SessionGet(Syscall[SessionInfo]):

@@ -87,7 +87,12 @@ class SessionCalls:
             await talk.history.append(
                 Stamp(agent=agent.name, actor=_actor(who)),
                 SessionOpened(
-                    agent=agent.name, channel=where.channel, chat=where.chat, thread=where.thread, title=call.title
+                    agent=agent.name,
+                    channel=where.channel,
+                    chat=where.chat,
+                    thread=where.thread,
+                    title=call.title,
+                    parent=call.parent,
                 ),
             )
         return await self._info(key)
