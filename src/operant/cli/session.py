@@ -49,7 +49,7 @@ def list_sessions(limit: int, archived: bool, agent: str, tree: bool, as_json: b
     now = SystemClock().now()
     rows = [
         (
-            "  " * depth + one.key,
+            f"{'│ ' * (depth - 1)}└ {one.key}" if depth else one.key,
             one.state,
             one.agent,
             figures.ago(one.updated, now),
