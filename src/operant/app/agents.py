@@ -11,10 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from operant.app.config import AgentSettings, Config, overlay
+from operant.app.config import AgentSettings, Config, PermissionSettings, overlay
 from operant.app.home import Home
 from operant.app.lineage import Lineage
 from operant.app.plain import Print, fingerprint, read_plain
+from operant.app.profiles import bounded, expand
 from operant.kernel.errors import Conflict, Invalid, NotFound, Unavailable
 from operant.kernel.ports import Clock
 from operant.kernel.records import Agent, Limits, Permissions, Record
@@ -157,6 +158,13 @@ class AgentFiles:
         prompt = "\n\n".join(piece.strip() for piece in pieces if piece.strip())
         return self._made(name, settings, prompt)
 
+    def _permissions(self, chosen: PermissionSettings) -> Permissions:
+        """Return what an agent may use: its own rules, within its profile, within the boundary of all."""
+        defaults = self._config.defaults
+        own = Permissions(tools=chosen.tools, deny=chosen.deny, skills=chosen.skills)
+        boundary = Permissions(**msgspec.structs.asdict(defaults.boundary))
+        return bounded(expand(own, chosen.profile, defaults.profiles), boundary)
+
     def _without_file(self, name: str) -> Agent:
         """Stand in for an agent whose file was never valid: it may talk, and use nothing that the file may forbid."""
         agent = self._made(name, self._config.agent(name), "")
@@ -168,7 +176,7 @@ class AgentFiles:
             prompt=prompt,
             models=settings.models,
             workspace=str(self._home.agents / name / "workspace"),
-            permissions=Permissions(**msgspec.structs.asdict(settings.permissions)),
+            permissions=self._permissions(settings.permissions),
             approval=settings.approval,
             limits=Limits(max_steps=settings.max_steps, **msgspec.structs.asdict(settings.limits)),
             arrival=settings.arrival,

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from operant.app.extensions import load_name, section_of
 from operant.app.fit import Fitting, make, unknown_key
+from operant.app.profiles import check_profile
 from operant.kernel.errors import Invalid, OperantError
 from operant.kernel.records import Limits, Record
 from operant.kit.egress import Allowance, Denied
@@ -54,9 +55,24 @@ class LimitSettings(Record):
     )
 
 
+class BoundarySettings(Record):
+    """What no agent may exceed."""
+
+    tools: Annotated[tuple[str, ...], Meta(description="Tools that any agent may use at most.")] = ("*",)
+    deny: Annotated[tuple[str, ...], Meta(description="Tools that no agent may use.")] = ()
+    skills: Annotated[tuple[str, ...], Meta(description="Skills that any agent may use at most.")] = ("*",)
+
+
 class PermissionSettings(Record):
     """What an agent may use."""
 
+    profile: Annotated[
+        str,
+        Meta(
+            description="A set of tools: `full`, `coding`, `messaging`, `minimal` or one of `defaults.profiles`; "
+            "`tools` and `deny` take from it."
+        ),
+    ] = ""
     tools: Annotated[tuple[str, ...], Meta(description="Tools that may be used: names, or patterns with `*`.")] = ("*",)
     deny: Annotated[tuple[str, ...], Meta(description="Tools that may not be used; wins over `tools`.")] = ()
     skills: Annotated[tuple[str, ...], Meta(description="Skills that may be used: names, or patterns with `*`.")] = (
@@ -126,6 +142,12 @@ class Defaults(AgentSettings):
     env_file: Annotated[str | None, Meta(description="File with NAME=value lines; the environment wins over it.")] = (
         None
     )
+    profiles: Annotated[
+        dict[str, tuple[str, ...]], Meta(description="Profiles of your own: tools or patterns by name.")
+    ] = {}
+    boundary: Annotated[BoundarySettings, Meta(description="What no agent may exceed, whatever its own file says.")] = (
+        BoundarySettings()
+    )
 
 
 class ExtensionSettings(Record):
@@ -175,6 +197,9 @@ class SandboxSettings(Record):
         for path in (*self.readable, *self.writable):
             if not path.startswith(("/", "~/")) or ".." in path.split("/"):
                 raise ValueError(f"{path!r} is not a whole path, such as /opt/node or ~/.nvm")
+
+
+_ONLY_DEFAULTS = frozenset({"agent", "env_file", "profiles", "boundary"})
 
 
 def _no_variable(name: str) -> str | None:
@@ -342,12 +367,14 @@ class _Loading:
             raise Invalid("\n".join([*self._faults, *lines]))
         own = {key: fitted.pop(key) for key in list(fitted) if key in self._kinds}
         defaults = make(own.get("defaults", {}), Defaults)
+        agents = {
+            name: make(_merged(_agent_defaults(defaults), settings), AgentSettings)
+            for name, settings in own.get("agents", {}).items()
+        }
+        self._check_profiles(defaults, agents)
         return Config(
             defaults=defaults,
-            agents={
-                name: make(_merged(_agent_defaults(defaults), settings), AgentSettings)
-                for name, settings in own.get("agents", {}).items()
-            },
+            agents=agents,
             extensions=make(own.get("extensions", {}), ExtensionSettings),
             egress=make(own.get("egress", {}), EgressSettings),
             sandbox=make(own.get("sandbox", {}), SandboxSettings),
@@ -360,6 +387,16 @@ class _Loading:
             find=find,
             unchecked=tuple(self._unchecked),
         )
+
+    def _check_profiles(self, defaults: Defaults, agents: Mapping[str, AgentSettings]) -> None:
+        """Refuse a profile that there is not. Raises `Invalid`."""
+        chosen = {("defaults",): defaults, **{("agents", name): one for name, one in agents.items()}}
+        for path, settings in chosen.items():
+            try:
+                check_profile(settings.permissions.profile, defaults.profiles)
+            except Invalid as error:
+                at = (*path, "permissions", "profile")
+                raise Invalid(f"{self._raw.where(at)}: {'.'.join(at)}: {error.sentence}.") from error
 
     def _known(self, key: object) -> bool:
         known = {**self._kinds, **self._settings}
@@ -407,7 +444,7 @@ def read_env_file(text: str) -> dict[str, str]:
 
 def _agent_defaults(defaults: Defaults) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(defaults)
-    return {key: value for key, value in data.items() if key not in ("agent", "env_file")}
+    return {key: value for key, value in data.items() if key not in _ONLY_DEFAULTS}
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +18,10 @@ import msgspec
 from msgspec import Meta
 
 from operant.app.fit import Fitting, make
+from operant.app.patterns import joined, narrow
 from operant.app.plain import Print, fingerprint, read_plain
 from operant.kernel.errors import Invalid, NotFound
-from operant.kernel.records import Agent, Effort, Permissions, Record
+from operant.kernel.records import Agent, Effort, Record
 from operant.kit.frontmatter import read_matter
 from operant.kit.yaml import YamlError
 
@@ -123,7 +123,7 @@ class Lineage:
         if settings.agent:
             model = self._get(settings.agent)
             bounds = narrow(bounds, tools=model.permissions.tools, skills=model.permissions.skills)
-            bounds = msgspec.structs.replace(bounds, deny=_joined(bounds.deny, model.permissions.deny))
+            bounds = msgspec.structs.replace(bounds, deny=joined(bounds.deny, model.permissions.deny))
         base = model.prompt if settings.agent else read_plain(self._preamble, follow=True)
         return msgspec.structs.replace(
             parent,
@@ -174,36 +174,3 @@ class Lineage:
             return Helper(settings=make(fitted, HelperSettings), prompt=matter.body)
         except msgspec.ValidationError as error:
             raise Invalid(str(error)) from error
-
-
-def narrow(
-    bounds: Permissions, *, tools: tuple[str, ...] | None = None, skills: tuple[str, ...] | None = None
-) -> Permissions:
-    """Return what both allow: the patterns of one that lie wholly within a pattern of the other."""
-    return msgspec.structs.replace(
-        bounds,
-        tools=bounds.tools if tools is None else _common(bounds.tools, tools),
-        skills=bounds.skills if skills is None else _common(bounds.skills, skills),
-    )
-
-
-def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    within = [a for a in one if any(_covers(b, a) for b in other)] + [
-        b for b in other if any(_covers(a, b) for a in one)
-    ]
-    return tuple(dict.fromkeys(within))
-
-
-def _covers(wide: str, narrow: str) -> bool:
-    """Tell whether all that one pattern fits is fitted by another; where that cannot be seen, it is not."""
-    if wide in (narrow, "*"):
-        return True
-    if any(sign in narrow for sign in "?["):
-        return False
-    if "*" in narrow and any(sign in wide for sign in "?["):
-        return False
-    return fnmatchcase(narrow, wide)
-
-
-def _joined(*lists: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one for many in lists for one in many))

@@ -230,7 +230,7 @@ class Story:
             if body.kind == "approval.answered":
                 return self._answered(msgspec.convert({"call_id": "", **body.data}, ApprovalAnswered))
         except msgspec.ValidationError:
-            pass
+            return []  # a note of another version
         return []
 
     def _ended(self, body: ToolEnded) -> list[Piece]:

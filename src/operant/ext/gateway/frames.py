@@ -159,7 +159,7 @@ class Framer:
             if body.kind == "approval.answered":
                 return self._approval_answered(msgspec.convert({"call_id": "", **body.data}, ApprovalAnswered))
         except msgspec.ValidationError:
-            pass
+            return []  # a note of another version
         return []
 
     def _context_compacted(self, body: ContextCompacted) -> list[Json]:
