@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from operant.app.bindings import Bindings
 from operant.app.config import AgentSettings, Config, PermissionSettings, overlay
 from operant.app.home import Home
 from operant.app.lineage import Lineage
@@ -18,7 +19,7 @@ from operant.app.plain import Print, fingerprint, read_plain
 from operant.app.profiles import bounded, expand
 from operant.kernel.errors import Conflict, Invalid, NotFound, Unavailable
 from operant.kernel.ports import Clock
-from operant.kernel.records import Agent, Limits, Permissions, Record
+from operant.kernel.records import Address, Agent, Chosen, Limits, Permissions, Record
 from operant.kit.frontmatter import Matter, read_matter
 from operant.kit.yaml import YamlError
 
@@ -52,12 +53,21 @@ class _Known:
 class AgentFiles:
     """Read agents from their files, again whenever one of them has changed."""
 
-    def __init__(self, home: Home, config: Config, clock: Clock, find: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        find: Callable[[str], str | None],
+        read: Callable[[], Config] | None = None,
+    ) -> None:
         self._home = home
         self._config = config
         self._clock = clock
         self._find = find
         self._known: dict[str, _Known] = {}
+        again = read or (lambda: config)
+        self._bindings = Bindings(home.config, config.bindings, lambda: again().bindings)
         self._lineage = Lineage(home.agents, home.preamble, self.get, find)
 
     def get(self, name: str) -> Agent:
@@ -78,6 +88,10 @@ class AgentFiles:
         names.add(self._config.defaults.agent)
         return tuple(self.get(name) for name in sorted(names) if NAME.fullmatch(name))
 
+    def which(self, address: Address, user: str) -> Chosen:
+        """Return who answers a message that names no agent."""
+        return self._bindings.which(address, user, self._config.defaults.agent)
+
     def problems(self) -> Sequence[Problem]:
         """Return what is wrong with files now."""
         self.list()
@@ -85,7 +99,9 @@ class AgentFiles:
         helpers = [
             Problem(where=at, sentence=words) for name in self._known for at, words in self._lineage.problems(name)
         ]
-        return (*found, *helpers)
+        self._bindings.look()
+        lines = [Problem(where="bindings", sentence=self._bindings.problem)] if self._bindings.problem else []
+        return (*found, *helpers, *lines)
 
     def check(self, name: str, text: str) -> None:
         """Raise `Invalid` for an AGENT.md that would not be valid."""

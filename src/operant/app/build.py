@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -121,7 +122,8 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         config = load_config(home.path, env, found.extensions)
         plan = Plan(found=found, config=config, secrets=secrets_of(config, env))
         log.hide(plan.secrets)
-        agents = AgentFiles(home, config, clock, config.find)
+        again = partial(load_config, home.path, env, found.extensions)
+        agents = AgentFiles(home, config, clock, config.find, again)
         http = await stack.enter_async_context(Http(Egress(config.egress.private)))
         sandbox = Confinement(config.sandbox, home, http.egress)
         assembly = Assembly(clock, ids, agents, config.find, http, sandbox)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from operant.app.bindings import Binding
 from operant.app.extensions import load_name, section_of
 from operant.app.fit import Fitting, make, unknown_key
 from operant.app.profiles import check_profile
@@ -211,6 +212,7 @@ class Config(Record):
 
     defaults: Defaults = Defaults()
     agents: dict[str, AgentSettings] = {}
+    bindings: tuple[Binding, ...] = ()
     extensions: ExtensionSettings = ExtensionSettings()
     egress: EgressSettings = EgressSettings()
     sandbox: SandboxSettings = SandboxSettings()
@@ -250,7 +252,7 @@ def load_config(home: Path, env: Mapping[str, str], extensions: Sequence[Extensi
         raise Invalid(f"{FILE}:1: expected keys and values, such as `defaults:`.")
     raw = _Raw(data or {}, document)
     raw.take_environment(env)
-    return _Loading(raw, env, extensions).config()
+    return _Loading(raw, env, extensions, home).config()
 
 
 def overlay(base: AgentSettings, settings: Document, find: Callable[[str], str | None]) -> AgentSettings:
@@ -342,7 +344,8 @@ class _Raw:
 class _Loading:
     """One reading of the configuration."""
 
-    def __init__(self, raw: _Raw, env: Mapping[str, str], extensions: Sequence[Extension]) -> None:
+    def __init__(self, raw: _Raw, env: Mapping[str, str], extensions: Sequence[Extension], home: Path) -> None:
+        self._home = home
         self._raw = raw
         self._env = env
         self._faults = list(raw.faults)
@@ -352,6 +355,7 @@ class _Loading:
             "extensions": ExtensionSettings,
             "egress": EgressSettings,
             "sandbox": SandboxSettings,
+            "bindings": tuple[Binding, ...],
         }
         self._settings = {section_of(one): one.settings for one in extensions if one.settings}
         self._unchecked: list[str] = []
@@ -372,9 +376,12 @@ class _Loading:
             for name, settings in own.get("agents", {}).items()
         }
         self._check_profiles(defaults, agents)
+        bindings = make(own.get("bindings") or [], tuple[Binding, ...])
+        self._check_bindings(bindings, {defaults.agent, *agents})
         return Config(
             defaults=defaults,
             agents=agents,
+            bindings=bindings,
             extensions=make(own.get("extensions", {}), ExtensionSettings),
             egress=make(own.get("egress", {}), EgressSettings),
             sandbox=make(own.get("sandbox", {}), SandboxSettings),
@@ -397,6 +404,15 @@ class _Loading:
             except Invalid as error:
                 at = (*path, "permissions", "profile")
                 raise Invalid(f"{self._raw.where(at)}: {'.'.join(at)}: {error.sentence}.") from error
+
+    def _check_bindings(self, bindings: Sequence[Binding], named: set[str]) -> None:
+        """Refuse a binding to an agent that there is not. Raises `Invalid`."""
+        there = named | {path.parent.name for path in self._home.glob("agents/*/AGENT.md")}
+        for number, binding in enumerate(bindings):
+            if binding.agent not in there:
+                at = self._raw.where(("bindings", number, "agent"))
+                known = ", ".join(sorted(there))
+                raise Invalid(f"{at}: bindings: there is no agent {binding.agent!r}; there are: {known}.")
 
     def _known(self, key: object) -> bool:
         known = {**self._kinds, **self._settings}

@@ -538,6 +538,14 @@ class Agent(Record):
     """Agents that it may call by name, with what each is for; they do no more than it may."""
 
 
+class Chosen(Record):
+    """The agent that answers somewhere, and why; `bound`: a rule names it."""
+
+    agent: str
+    why: str = ""
+    bound: bool = False
+
+
 # ---------------------------------------------------------------------------- what the store keeps beside events
 
 

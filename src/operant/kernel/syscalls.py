@@ -17,6 +17,7 @@ from operant.kernel.records import (
     Address,
     Agent,
     BlobRef,
+    Chosen,
     Damage,
     Event,
     Hit,
@@ -108,6 +109,8 @@ class SessionDispatch(Syscall[Dispatched]):
     """Hand a session a message; on return it is durable and will be answered.
 
     `external_id` is the platform's id of the message: the same one on the same channel and account is taken once.
+    Without `agent`, the session's own answers, or in a new one whom the bindings name. Where they name another one
+    than the session's, for a chat of a platform, the message goes to that agent's own session there, `KEY@AGENT`.
     """
 
     call = "session.dispatch"
@@ -456,6 +459,19 @@ class AgentGet(Syscall[Agent]):
     capability = "agent.read"
     returns = Agent
     agent: str = ""
+
+
+class AgentWhich(Syscall[Chosen]):
+    """Tell which agent answers a message from somewhere, and why."""
+
+    call = "agent.which"
+    capability = "agent.read"
+    returns = Chosen
+    channel: str = ""
+    account: str = ""
+    chat: str = ""
+    thread: str = ""
+    user: str = ""
 
 
 class AgentFile(Record):
