@@ -939,6 +939,17 @@ class KernelShutdown(Syscall[None]):
     returns = None
 
 
+class KernelRestart(Syscall[None]):
+    """Ask whoever runs the system to stop it and start it again; `dry`: only find out whether somebody would.
+
+    Raises `Refused` where nobody would start it again.
+    """
+
+    call = "kernel.restart"
+    returns = None
+    dry: bool = False
+
+
 # ---------------------------------------------------------------------------- the table
 
 Handler = Callable[[Principal, Any], Awaitable[Any]]

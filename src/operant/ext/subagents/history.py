@@ -18,8 +18,8 @@ from operant.sdk import (
 )
 
 _PAGE = 1_000
-_OWN = frozenset({"malformed"})
-"""Labels of the kernel's own, which say nothing about where words come from."""
+_OWN = ("malformed", "agent:", "restart:")
+"""Labels that mark one event and say nothing about where words come from."""
 
 
 class Origin(Record):
@@ -56,7 +56,9 @@ async def origin_of(store: Store, session: str, turn: str) -> Origin:
 def labels_of(event: Event) -> set[str]:
     """Return the labels that an event brings into a session."""
     body = event.body
-    return set(body.labels) - _OWN if isinstance(body, MessageReceived | ToolEnded) else set()
+    if not isinstance(body, MessageReceived | ToolEnded):
+        return set()
+    return {label for label in body.labels if not label.startswith(_OWN)}
 
 
 class Reading:
