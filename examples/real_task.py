@@ -248,6 +248,10 @@ def script(issue: str) -> list[dict[str, Any]]:
             call("web_search", query="python loop leaves out the last element", limit=2),
             use("generate_image", prompt="a loaf of bread, as a stamp", size="256x256"),
         ),
+        step(
+            "Before I commit, somebody who has not written it shall look at it.",
+            use("spawn_agent", tasks=["@look Read till/till.py: is every price counted?"], tools=["read_file"]),
+        ),
         step("What did the issue say about tests?", call("search_history", query="add a test for one item")),
         step(
             "I commit, and write the patch and an archive of it.",
@@ -266,6 +270,11 @@ def script(issue: str) -> list[dict[str, Any]]:
             "of its own, and all four tests pass. The patch is in the file that I sent you."
         ),
     ]
+
+
+def second_look() -> list[dict[str, Any]]:
+    """Return what the sub-agent says."""
+    return [step("", call("read_file", path="till/till.py")), step("Yes: the loop goes over all of them.")]
 
 
 @asynccontextmanager
@@ -338,7 +347,7 @@ async def record() -> tuple[list[Event], str]:
         home = Path(folder) / "home"
         async with (
             tracker() as issue,
-            scripted_server({"task": script(issue)}) as server,
+            scripted_server({"task": script(issue), "look": second_look()}) as server,
             house(home, server.url, issue) as made,
         ):
             await prepare(made, home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -10,13 +11,15 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import IO
 
 import pytest
 
 from operant.app import serve
 from operant.app.home import Home
-from operant.app.supervise import RESTART, Course, Rules, command_line
+from operant.app.supervise import REFUSED, RESTART, Course, Rules, command_line
+from operant.sdk.testing.server import ScriptedServer
 from tests.cli.process import Operant
 
 PARENT = """
@@ -285,3 +288,50 @@ def test_the_daemon_comes_back_after_a_hangup_and_after_a_kill(tmp_path: Path) -
             if process.poll() is None:
                 process.kill()
     assert "stopping: signal SIGTERM" in (operant.home / "logs" / "operant.log").read_text("utf-8")
+
+
+def test_a_package_that_was_changed_meanwhile_is_not_started_again(tmp_path: Path) -> None:
+    parent = PARENT.replace(
+        "sys.exit(supervise(sys.argv[2:], Rules(first_s=float(sys.argv[1]))))",
+        "import operant.app.supervise as it\n"
+        "it.objection = lambda before: 'operant/kernel/gate.py'\n"
+        "sys.exit(supervise(sys.argv[2:], Rules(first_s=float(sys.argv[1]), installing_s=0.0)))",
+    )
+    with supervised(*lives(tmp_path, "exit 75", "exit 0"), parent=parent) as process:
+        code, out, err = ended(process)
+    assert code == REFUSED
+    assert out == ["life 1"]
+    assert "operant/kernel/gate.py is not what was installed" in err[-1]
+
+
+async def test_an_agent_has_the_daemon_started_again_and_goes_on(tmp_path: Path) -> None:
+    script = {
+        "again": [{"calls": [{"name": "use_tool", "arguments": RESTARTING}]}, {"text": "See you."}],
+        "after": [{"text": "I am back."}],
+    }
+    operant = Operant(tmp_path / "home")
+    operant("init")
+    server = ScriptedServer(script)
+    async with server.serving():
+        provider = f"providers: {{scripted: {{base_url: '{server.url}'}}}}\n"
+        agent = "defaults: {models: [scripted/one], approval: {'*': allow}}\ngateway: {port: 0}\n"
+        (operant.home / "operant.yaml").write_text(provider + agent)
+        arguments = [sys.executable, "-m", "operant", "serve", "--supervised"]
+        with subprocess.Popen(arguments, env=operant.env, stdout=PIPE, stderr=PIPE, bufsize=0) as process:
+            try:
+                await asyncio.to_thread(until, process.stdout, "is ready")
+                ran = await asyncio.to_thread(operant, "run", "@again", "--session", "s")
+                assert ran.out.strip() == "See you."
+                await asyncio.to_thread(until, process.stderr, "asked for another start")
+                await asyncio.to_thread(until, process.stdout, "is ready")
+                shown = ""
+                async with asyncio.timeout(PATIENCE_S):
+                    while "I am back." not in shown:
+                        shown = (await asyncio.to_thread(operant, "session", "show", "s")).out
+            finally:
+                process.terminate()
+                process.wait(PATIENCE_S)
+    assert shown.count("Look again.") == 1
+
+
+RESTARTING = {"name": "restart", "arguments": {"continue_with": "@after Look again."}}

@@ -223,3 +223,13 @@ def test_without_a_daemon_the_same_is_said(operant: Operant) -> None:
     with operant.serving():
         assert operant("run", 'run "echo same"', "--session", "s").out == alone
         assert [one["key"] for one in operant("session", "list", "--json").json()] == listed
+
+
+def test_sub_agents_stand_below_those_that_they_work_for(served: Operant) -> None:
+    ran = served("run", '!tool spawn_agent {"tasks": ["help", "help"]}', "--session", "boss")
+    assert ran.code == 0, ran.err
+    rows = served("session", "list", "--tree").out.splitlines()
+    boss = next(at for at, row in enumerate(rows) if row.startswith("boss"))
+    assert all(row.startswith("└ agents/") and "operant/worker" in row for row in rows[boss + 1 : boss + 3])
+    child = rows[boss + 1].split()[1]
+    assert "works for boss" in served("session", "show", child).out

@@ -1,5 +1,7 @@
 """What a chat shows follows from events and deltas alone."""
 
+import msgspec
+
 from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.chat.question import read_answer
 from operant.cli.chat.recap import recap
@@ -9,6 +11,7 @@ from operant.kernel.records import (
     ApprovalAsked,
     Delta,
     ModelFailed,
+    Note,
     Text,
     ToolEnded,
     ToolStarted,
@@ -223,3 +226,21 @@ def begin(recorder: Recorder, told: Story) -> None:
 
 def see(told: Story, *all_seen: object) -> list[Piece]:
     return [piece for seen in all_seen for piece in told.see(seen)]  # type: ignore[arg-type]
+
+
+def test_a_sub_agents_question_is_shown_and_closed_and_nobody_else_can_put_one() -> None:
+    recorder, told = Recorder(), story()
+    data = {"approval_id": "a1", "name": "shell", "arguments": {"command": "ls"}, "question": "May it?", "session": "x"}
+    (event,) = recorder.add(Note(kind="approval.asked", data=data))
+    assert see(told, event) == []
+    assert not told.questions
+
+    ours = msgspec.structs.replace(event, seq=event.seq + 1, actor="extension:subagents")
+    (question,) = see(told, ours)
+    assert isinstance(question, Question)
+    assert question.arguments == {"command": "ls"}
+
+    body = Note(kind="approval.answered", data={"approval_id": "a1", "answer": "deny", "by": "owner", "reason": "no"})
+    answered = msgspec.structs.replace(ours, seq=ours.seq + 1, body=body)
+    assert see(told, answered) == [Answered("shell", "deny", "owner", "no")]
+    assert not told.questions

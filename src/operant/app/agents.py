@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +11,15 @@ from typing import Literal
 
 import msgspec
 
-from operant.app.config import AgentSettings, Config, overlay
+from operant.app.bindings import Bindings
+from operant.app.config import AgentSettings, Config, PermissionSettings, overlay
 from operant.app.home import Home
+from operant.app.lineage import Lineage
+from operant.app.plain import Print, fingerprint, read_plain
+from operant.app.profiles import bounded, expand
 from operant.kernel.errors import Conflict, Invalid, NotFound, Unavailable
 from operant.kernel.ports import Clock
-from operant.kernel.records import Agent, Limits, Permissions, Record
+from operant.kernel.records import Address, Agent, Chosen, Limits, Permissions, Record
 from operant.kit.frontmatter import Matter, read_matter
 from operant.kit.yaml import YamlError
 
@@ -25,14 +27,10 @@ PROMPT_FILES = ("SOUL.md", "RULES.md", "USER.md", "AGENTS.md")
 """Files of the workspace that are part of the prompt, in this order."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-MOST_BYTES = 256 * 1024
 FRESH_S = 0.02
 """For how long files are not looked at again; a turn asks several times in a row."""
 
 _log = logging.getLogger("operant.agents")
-
-Print = tuple[int, int, int] | None
-"""What changes when a file does: time of change, size and inode; None for no file."""
 
 
 class Problem(Record):
@@ -55,16 +53,28 @@ class _Known:
 class AgentFiles:
     """Read agents from their files, again whenever one of them has changed."""
 
-    def __init__(self, home: Home, config: Config, clock: Clock, find: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        find: Callable[[str], str | None],
+        read: Callable[[], Config] | None = None,
+    ) -> None:
         self._home = home
         self._config = config
         self._clock = clock
         self._find = find
         self._known: dict[str, _Known] = {}
+        again = read or (lambda: config)
+        self._bindings = Bindings(home.config, config.bindings, lambda: again().bindings)
+        self._lineage = Lineage(home.agents, home.preamble, self.get, find)
 
     def get(self, name: str) -> Agent:
-        """Return an agent (empty name: the default one). Raises `NotFound`."""
+        """Return an agent (empty name: the default one) or a descendant of one. Raises `NotFound`."""
         name = name or self._config.defaults.agent
+        if "/" in name:
+            return self._lineage.get(name)
         known = self._known.get(name)
         if known is None or known.agent is None or self._clock.monotonic() - known.looked > FRESH_S:
             known = self._look(name)
@@ -78,10 +88,20 @@ class AgentFiles:
         names.add(self._config.defaults.agent)
         return tuple(self.get(name) for name in sorted(names) if NAME.fullmatch(name))
 
+    def which(self, address: Address, user: str) -> Chosen:
+        """Return who answers a message that names no agent."""
+        return self._bindings.which(address, user, self._config.defaults.agent)
+
     def problems(self) -> Sequence[Problem]:
         """Return what is wrong with files now."""
         self.list()
-        return tuple(known.problem for known in self._known.values() if known.problem)
+        found = [known.problem for known in self._known.values() if known.problem]
+        helpers = [
+            Problem(where=at, sentence=words) for name in self._known for at, words in self._lineage.problems(name)
+        ]
+        self._bindings.look()
+        lines = [Problem(where="bindings", sentence=self._bindings.problem)] if self._bindings.problem else []
+        return (*found, *helpers, *lines)
 
     def check(self, name: str, text: str) -> None:
         """Raise `Invalid` for an AGENT.md that would not be valid."""
@@ -106,10 +126,13 @@ class AgentFiles:
         paths = self._paths(name)
         if known.agent is None:
             self._furnish(name)
-        prints = tuple(map(_fingerprint, paths))
+        prints = tuple(map(fingerprint, paths))
         if known.agent is None or prints != known.prints:
             known.prints = prints
             self._read(name, paths, known)
+        helpers = self._lineage.helpers(name)
+        if known.agent is not None and known.agent.helpers != helpers:
+            known.agent = msgspec.structs.replace(known.agent, helpers=helpers)
         return known
 
     def _furnish(self, name: str) -> None:
@@ -151,6 +174,13 @@ class AgentFiles:
         prompt = "\n\n".join(piece.strip() for piece in pieces if piece.strip())
         return self._made(name, settings, prompt)
 
+    def _permissions(self, chosen: PermissionSettings) -> Permissions:
+        """Return what an agent may use: its own rules, within its profile, within the boundary of all."""
+        defaults = self._config.defaults
+        own = Permissions(tools=chosen.tools, deny=chosen.deny, skills=chosen.skills)
+        boundary = Permissions(**msgspec.structs.asdict(defaults.boundary))
+        return bounded(expand(own, chosen.profile, defaults.profiles), boundary)
+
     def _without_file(self, name: str) -> Agent:
         """Stand in for an agent whose file was never valid: it may talk, and use nothing that the file may forbid."""
         agent = self._made(name, self._config.agent(name), "")
@@ -162,7 +192,7 @@ class AgentFiles:
             prompt=prompt,
             models=settings.models,
             workspace=str(self._home.agents / name / "workspace"),
-            permissions=Permissions(**msgspec.structs.asdict(settings.permissions)),
+            permissions=self._permissions(settings.permissions),
             approval=settings.approval,
             limits=Limits(max_steps=settings.max_steps, **msgspec.structs.asdict(settings.limits)),
             arrival=settings.arrival,
@@ -218,36 +248,3 @@ def _network(chosen: Literal["none", "full"] | tuple[str, ...]) -> tuple[str, ..
     if isinstance(chosen, str):
         return ("*",) if chosen == "full" else ()
     return chosen
-
-
-def _fingerprint(path: Path) -> Print:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-def read_plain(path: Path, *, follow: bool) -> str:
-    """Read a plain file; what is missing or empty is an empty text. Raises `Invalid`.
-
-    `follow` a link only where the agent cannot put one: in its workspace a link must not bring other files into its
-    prompt.
-    """
-    no_link = 0 if follow else getattr(os, "O_NOFOLLOW", 0)
-    try:
-        handle = os.open(path, os.O_RDONLY | no_link | getattr(os, "O_NONBLOCK", 0))
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise Invalid(f"{path.name} cannot be read: {error.strerror}") from error
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Invalid(f"{path.name} is not a plain file")
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise Invalid(f"{path.name} is larger than {MOST_BYTES // 1024} KiB")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{path.name} is not UTF-8 text (byte {error.start})") from error

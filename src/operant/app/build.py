@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from operant.app.extensions import Found, find_extensions, load_name, section_of
 from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
 from operant.app.neighbours import find_all
+from operant.app.renewal import Renewal
 from operant.app.residence import Residence
 from operant.kernel.errors import Broken, Invalid, OperantError
 from operant.kernel.kernel import Kernel
@@ -83,6 +85,7 @@ class System:
     agents: AgentFiles
     kernel: Kernel
     residence: Residence
+    renewal: Renewal
 
     def problems(self) -> tuple[str, ...]:
         """List what is not as it should be, one line each."""
@@ -121,7 +124,8 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         config = load_config(home.path, env, found.extensions)
         plan = Plan(found=found, config=config, secrets=secrets_of(config, env))
         log.hide(plan.secrets)
-        agents = AgentFiles(home, config, clock, config.find)
+        again = partial(load_config, home.path, env, found.extensions)
+        agents = AgentFiles(home, config, clock, config.find, again)
         http = await stack.enter_async_context(Http(Egress(config.egress.private)))
         sandbox = Confinement(config.sandbox, home, http.egress)
         assembly = Assembly(clock, ids, agents, config.find, http, sandbox)
@@ -131,9 +135,10 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         kernel = Kernel(assembly.need_store(), clock, ids, agents, faults=faults, version=__version__)
         open_door(kernel)
         open_desk(kernel, home, agents, env)
+        renewal = Renewal(kernel, env, stays=chosen.role == "daemon")
         await _hand_over(kernel, hosts, residence)
         assembly.kernel = kernel
-        system = System(home=home, config=config, agents=agents, kernel=kernel, residence=residence)
+        system = System(home=home, config=config, agents=agents, kernel=kernel, residence=residence, renewal=renewal)
         kernel.extensions = residence.names
         kernel.problems = system.problems
         kernel.pid = os.getpid()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from operant.app.bindings import Binding
 from operant.app.extensions import load_name, section_of
 from operant.app.fit import Fitting, make, unknown_key
+from operant.app.profiles import check_profile
 from operant.kernel.errors import Invalid, OperantError
 from operant.kernel.records import Limits, Record
 from operant.kit.egress import Allowance, Denied
@@ -54,9 +56,24 @@ class LimitSettings(Record):
     )
 
 
+class BoundarySettings(Record):
+    """What no agent may exceed."""
+
+    tools: Annotated[tuple[str, ...], Meta(description="Tools that any agent may use at most.")] = ("*",)
+    deny: Annotated[tuple[str, ...], Meta(description="Tools that no agent may use.")] = ()
+    skills: Annotated[tuple[str, ...], Meta(description="Skills that any agent may use at most.")] = ("*",)
+
+
 class PermissionSettings(Record):
     """What an agent may use."""
 
+    profile: Annotated[
+        str,
+        Meta(
+            description="A set of tools: `full`, `coding`, `messaging`, `minimal` or one of `defaults.profiles`; "
+            "`tools` and `deny` take from it."
+        ),
+    ] = ""
     tools: Annotated[tuple[str, ...], Meta(description="Tools that may be used: names, or patterns with `*`.")] = ("*",)
     deny: Annotated[tuple[str, ...], Meta(description="Tools that may not be used; wins over `tools`.")] = ()
     skills: Annotated[tuple[str, ...], Meta(description="Skills that may be used: names, or patterns with `*`.")] = (
@@ -126,6 +143,12 @@ class Defaults(AgentSettings):
     env_file: Annotated[str | None, Meta(description="File with NAME=value lines; the environment wins over it.")] = (
         None
     )
+    profiles: Annotated[
+        dict[str, tuple[str, ...]], Meta(description="Profiles of your own: tools or patterns by name.")
+    ] = {}
+    boundary: Annotated[BoundarySettings, Meta(description="What no agent may exceed, whatever its own file says.")] = (
+        BoundarySettings()
+    )
 
 
 class ExtensionSettings(Record):
@@ -177,6 +200,9 @@ class SandboxSettings(Record):
                 raise ValueError(f"{path!r} is not a whole path, such as /opt/node or ~/.nvm")
 
 
+_ONLY_DEFAULTS = frozenset({"agent", "env_file", "profiles", "boundary"})
+
+
 def _no_variable(name: str) -> str | None:
     return None
 
@@ -186,6 +212,7 @@ class Config(Record):
 
     defaults: Defaults = Defaults()
     agents: dict[str, AgentSettings] = {}
+    bindings: tuple[Binding, ...] = ()
     extensions: ExtensionSettings = ExtensionSettings()
     egress: EgressSettings = EgressSettings()
     sandbox: SandboxSettings = SandboxSettings()
@@ -225,7 +252,7 @@ def load_config(home: Path, env: Mapping[str, str], extensions: Sequence[Extensi
         raise Invalid(f"{FILE}:1: expected keys and values, such as `defaults:`.")
     raw = _Raw(data or {}, document)
     raw.take_environment(env)
-    return _Loading(raw, env, extensions).config()
+    return _Loading(raw, env, extensions, home).config()
 
 
 def overlay(base: AgentSettings, settings: Document, find: Callable[[str], str | None]) -> AgentSettings:
@@ -317,7 +344,8 @@ class _Raw:
 class _Loading:
     """One reading of the configuration."""
 
-    def __init__(self, raw: _Raw, env: Mapping[str, str], extensions: Sequence[Extension]) -> None:
+    def __init__(self, raw: _Raw, env: Mapping[str, str], extensions: Sequence[Extension], home: Path) -> None:
+        self._home = home
         self._raw = raw
         self._env = env
         self._faults = list(raw.faults)
@@ -327,6 +355,7 @@ class _Loading:
             "extensions": ExtensionSettings,
             "egress": EgressSettings,
             "sandbox": SandboxSettings,
+            "bindings": tuple[Binding, ...],
         }
         self._settings = {section_of(one): one.settings for one in extensions if one.settings}
         self._unchecked: list[str] = []
@@ -342,12 +371,17 @@ class _Loading:
             raise Invalid("\n".join([*self._faults, *lines]))
         own = {key: fitted.pop(key) for key in list(fitted) if key in self._kinds}
         defaults = make(own.get("defaults", {}), Defaults)
+        agents = {
+            name: make(_merged(_agent_defaults(defaults), settings), AgentSettings)
+            for name, settings in own.get("agents", {}).items()
+        }
+        self._check_profiles(defaults, agents)
+        bindings = make(own.get("bindings") or [], tuple[Binding, ...])
+        self._check_bindings(bindings, {defaults.agent, *agents})
         return Config(
             defaults=defaults,
-            agents={
-                name: make(_merged(_agent_defaults(defaults), settings), AgentSettings)
-                for name, settings in own.get("agents", {}).items()
-            },
+            agents=agents,
+            bindings=bindings,
             extensions=make(own.get("extensions", {}), ExtensionSettings),
             egress=make(own.get("egress", {}), EgressSettings),
             sandbox=make(own.get("sandbox", {}), SandboxSettings),
@@ -360,6 +394,25 @@ class _Loading:
             find=find,
             unchecked=tuple(self._unchecked),
         )
+
+    def _check_profiles(self, defaults: Defaults, agents: Mapping[str, AgentSettings]) -> None:
+        """Refuse a profile that there is not. Raises `Invalid`."""
+        chosen = {("defaults",): defaults, **{("agents", name): one for name, one in agents.items()}}
+        for path, settings in chosen.items():
+            try:
+                check_profile(settings.permissions.profile, defaults.profiles)
+            except Invalid as error:
+                at = (*path, "permissions", "profile")
+                raise Invalid(f"{self._raw.where(at)}: {'.'.join(at)}: {error.sentence}.") from error
+
+    def _check_bindings(self, bindings: Sequence[Binding], named: set[str]) -> None:
+        """Refuse a binding to an agent that there is not. Raises `Invalid`."""
+        there = named | {path.parent.name for path in self._home.glob("agents/*/AGENT.md")}
+        for number, binding in enumerate(bindings):
+            if binding.agent not in there:
+                at = self._raw.where(("bindings", number, "agent"))
+                known = ", ".join(sorted(there))
+                raise Invalid(f"{at}: bindings: there is no agent {binding.agent!r}; there are: {known}.")
 
     def _known(self, key: object) -> bool:
         known = {**self._kinds, **self._settings}
@@ -407,7 +460,7 @@ def read_env_file(text: str) -> dict[str, str]:
 
 def _agent_defaults(defaults: Defaults) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(defaults)
-    return {key: value for key, value in data.items() if key not in ("agent", "env_file")}
+    return {key: value for key, value in data.items() if key not in _ONLY_DEFAULTS}
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

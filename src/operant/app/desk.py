@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import msgspec
 
-from operant.app.agents import NAME, PROMPT_FILES, AgentFiles, add_agent, read_plain, remove_agent
+from operant.app.agents import NAME, PROMPT_FILES, AgentFiles, add_agent, remove_agent
 from operant.app.home import PRIVATE_FILE, Home
+from operant.app.plain import read_plain
 from operant.kernel.errors import Conflict, Denied, Invalid, NotFound, OperantError, Unavailable
 from operant.kernel.kernel import Kernel
 from operant.kernel.records import OWNER, Agent, Principal
@@ -60,12 +61,12 @@ class Desk:
 
     async def files(self, who: Principal, call: FilesOf) -> tuple[AgentFile, ...]:
         """Return the files of an agent."""
-        agent = self._agents.get(call.agent)
+        agent = self._agents.get(_own(call.agent))
         return tuple(_read(self._path(agent.name, name), name) for name in FILES)
 
     async def update(self, who: Principal, call: AgentUpdate) -> AgentFile:
         """Write a file of an agent, unless it says what the agent may do."""
-        agent = self._agents.get(call.agent)
+        agent = self._agents.get(_own(call.agent))
         if call.name not in (SETTINGS, *PROMPT_FILES):
             raise NotFound(
                 f"An agent has no file {call.name!r}.", f"There are: {', '.join((SETTINGS, *PROMPT_FILES))}."
@@ -130,6 +131,13 @@ class Desk:
                     f"Edit {self._path(name, SETTINGS)} on the machine.",
                 )
         self._agents.check(name, after)
+
+
+def _own(name: str) -> str:
+    """Refuse a descendant: it has no files, but for the one below `helpers/` that calls do not change."""
+    if "/" in name:
+        raise Invalid(f"{name} has no files of its own.", "Name the agent that it is made of.")
+    return name
 
 
 def _settings(text: str, *, lenient: bool = False) -> dict[str, Any]:

@@ -30,8 +30,9 @@ _log = logging.getLogger("operant.daemon")
 async def serve(
     home: Home, chosen: Options | None = None, ready: Callable[[System], Awaitable[None]] | None = None
 ) -> int:
-    """Run a system until SIGTERM, SIGINT, SIGHUP (restart) or the syscall `kernel.shutdown`; return the exit code.
+    """Run a system until somebody ends it, and return the exit code.
 
+    That is SIGTERM, SIGINT or the syscall `kernel.shutdown`; SIGHUP and `kernel.restart` ask for another start.
     `ready` is called once it accepts. Raises what `running` raises.
     """
     as_daemon = replace(chosen or options(), role="daemon")
@@ -43,9 +44,10 @@ async def serve(
         if ready:
             await ready(system)
         await ended.wait(system.kernel.stopping)
+        again = ended.again or system.renewal.wanted
         _notify("STOPPING=1")
         _log.info("stopping: %s", ended.reason)
-    return RESTART if ended.again else DONE
+    return RESTART if again else DONE
 
 
 async def _enter(stack: AsyncExitStack, home: Home, chosen: Options) -> System:
@@ -91,7 +93,7 @@ class _Ended:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in waiting:
                 task.cancel()
-        self.reason = self.reason or "kernel.shutdown was called"
+        self.reason = self.reason or "a call asked for it"
 
     def _take(self, number: int) -> None:
         self.reason = f"signal {signal.Signals(number).name}"

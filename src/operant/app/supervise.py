@@ -1,8 +1,9 @@
 """Keep the daemon running: a light parent that starts it again when it ends, and ends when it is told to.
 
 It lives as long as the daemon and must not break, so it has no threads, no event loop and no package outside the
-standard library. The daemon is in a session of its own: Ctrl-C reaches it once, through us. Windows: written for it
-and not tried; there the console hands Ctrl-C to both.
+standard library. It starts the same program with its own environment, which no daemon can change, and not when the
+package was changed meanwhile by anything but an installer. The daemon is in a session of its own: Ctrl-C reaches it
+once, through us. Windows: written for it and not tried; there the console hands Ctrl-C to both.
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from operant.app.intact import objection, sums_of
+
 DONE, FAILED, WRONG, REFUSED, NOT_STARTED = 0, 1, 2, 3, 127
 RESTART = 75
 """The same number as `operant.app.serve.RESTART`, which would bring the whole system into this process."""
+
+
+SUPERVISED = "OPERANT_SUPERVISED"
+"""The same name as `operant.app.renewal.SUPERVISED`, for the same reason."""
 
 
 class Rules(NamedTuple):
@@ -31,6 +38,7 @@ class Rules(NamedTuple):
     short_s: float = 2.0
     failures: int = 5
     window_s: float = 60.0
+    installing_s: float = 20.0
 
 
 class Course:
@@ -87,6 +95,7 @@ class _Supervisor:
         self._argv = argv
         self._rules = rules
         self._course = Course(rules)
+        self._sums = sums_of()
         self._signals = signals
 
     def run(self) -> int:
@@ -99,6 +108,10 @@ class _Supervisor:
             delay = self._course.after(code, now - begun, now)
             if delay is None:
                 return self._last(code)
+            foreign = self._foreign()
+            if foreign:
+                _say(f"{foreign} is not what was installed. The daemon is not started again; install Operant anew.")
+                return REFUSED
             if self._signals.again:  # a person waits
                 delay = 0.0
             when = f"in {delay:g} s" if delay else "at once"
@@ -117,6 +130,14 @@ class _Supervisor:
         code = _wait(child)
         self._signals.child = 0
         return code
+
+    def _foreign(self) -> str:
+        """Return a file of the package that no installer wrote; one that is at work is given the time to end."""
+        until = time.monotonic() + self._rules.installing_s
+        while (found := objection(self._sums)) and time.monotonic() < until and not self._signals.ending:
+            self._signals.wait(1.0)
+            self._signals.again = False
+        return found
 
     def _last(self, code: int) -> int:
         if code == FAILED:

@@ -9,7 +9,7 @@ import click
 from operant.cli.here import call, home
 from operant.cli.output import dim, json_option, print_json, print_table, say, say_text, strong
 from operant.kernel.records import Agent
-from operant.kernel.syscalls import AgentGet, AgentList
+from operant.kernel.syscalls import AgentGet, AgentList, AgentWhich
 
 
 @click.group(help="List, add and remove agents.")
@@ -58,6 +58,19 @@ def _settings(agent: Agent) -> list[tuple[str, str]]:
         ("context", f"{agent.context_strategy} at {agent.context_ratio:.0%}"),
         ("time zone", agent.timezone),
     ]
+
+
+@command.command("which", help="Tell which agent answers a message from somewhere, and why.")
+@click.option("--channel", default="", help="Such as telegram.")
+@click.option("--account", default="")
+@click.option("--chat", default="")
+@click.option("--thread", default="")
+@click.option("--user", default="")
+@json_option
+def which(as_json: bool, **place: str) -> None:
+    """Print who answers."""
+    chosen = call(AgentWhich(**place))
+    print_json(chosen) if as_json else say(f"{strong(chosen.agent)}: {chosen.why}.")
 
 
 @command.command("add", help="Make a new agent; its files are yours to edit.")

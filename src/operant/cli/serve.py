@@ -31,7 +31,9 @@ def command(supervised: bool, host: str | None, port: int | None, insecure: bool
 def supervise() -> int:
     """Keep `serve` running in a process of its own, and return the exit code."""
     from operant.app import supervise as supervision
+    from operant.app.supervise import SUPERVISED
 
+    os.environ[SUPERVISED] = "1"
     return supervision.supervise(supervision.command_line(os.environ.get("OPERANT_HOME", "")))
 
 

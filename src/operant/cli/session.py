@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -37,8 +38,9 @@ def command() -> None:
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1))
 @click.option("--archived", is_flag=True, help="Those taken out of the list.")
 @click.option("--agent", default="", help="Only this agent's.")
+@click.option("--tree", is_flag=True, help="Sub-agents below those that they work for.")
 @json_option
-def list_sessions(limit: int, archived: bool, agent: str, as_json: bool) -> None:
+def list_sessions(limit: int, archived: bool, agent: str, tree: bool, as_json: bool) -> None:
     """Print sessions."""
     sessions = call(SessionList(limit=limit, archived=archived, agent=agent))
     if as_json:
@@ -47,7 +49,7 @@ def list_sessions(limit: int, archived: bool, agent: str, as_json: bool) -> None
     now = SystemClock().now()
     rows = [
         (
-            one.key,
+            f"{'│ ' * (depth - 1)}└ {one.key}" if depth else one.key,
             one.state,
             one.agent,
             figures.ago(one.updated, now),
@@ -55,10 +57,21 @@ def list_sessions(limit: int, archived: bool, agent: str, as_json: bool) -> None
             figures.used(one.usage),
             one.title,
         )
-        for one in sessions
+        for depth, one in (_tree(sessions) if tree else ((0, one) for one in sessions))
     ]
     heads = ("session", "state", "agent", "changed", "events", "used", "title")
     print_table(heads, rows, "There are no sessions yet. `operant chat` starts one.")
+
+
+def _tree(sessions: Sequence[SessionInfo]) -> Iterator[tuple[int, SessionInfo]]:
+    """Yield sessions with their depth, each before those that work for it; these in the order of their calls."""
+    listed = {one.key for one in sessions}
+    waiting = [(0, one) for one in reversed(sessions) if one.parent not in listed]
+    while waiting:
+        depth, one = waiting.pop()
+        yield depth, one
+        below = sorted((child for child in sessions if child.parent == one.key), key=lambda child: child.key)
+        waiting.extend((depth + 1, child) for child in reversed(below))
 
 
 @command.command("show", help="Show a session's messages; --all shows every event.")
@@ -81,7 +94,8 @@ def show(session: str, limit: int, every: bool, as_json: bool) -> None:
 
 def _say_info(info: SessionInfo) -> None:
     say_text(f"{info.key}  {info.title}".rstrip())
-    say(dim(f"{info.agent} · {info.state} · {info.events} events · {figures.used(info.usage)}"))
+    works = f" · works for {info.parent}" if info.parent else ""
+    say(dim(f"{info.agent} · {info.state} · {info.events} events · {figures.used(info.usage)}{works}"))
     say()
 
 

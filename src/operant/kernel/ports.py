@@ -12,6 +12,7 @@ from operant.kernel.records import (
     Address,
     Agent,
     BlobRef,
+    Chosen,
     Damage,
     Event,
     Hit,
@@ -355,6 +356,10 @@ class Agents(Protocol):
 
     def list(self) -> Sequence[Agent]:
         """Return all agents by name."""
+        ...
+
+    def which(self, address: Address, user: str) -> Chosen:
+        """Return who answers a message that names no agent."""
         ...
 
 

@@ -534,6 +534,16 @@ class Agent(Record):
     network: tuple[str, ...] = ()
     """Hosts that its commands may reach; `*` for all of them."""
     effort: Effort | None = None
+    helpers: dict[str, str] = {}
+    """Agents that it may call by name, with what each is for; they do no more than it may."""
+
+
+class Chosen(Record):
+    """The agent that answers somewhere, and why; `bound`: a rule names it."""
+
+    agent: str
+    why: str = ""
+    bound: bool = False
 
 
 # ---------------------------------------------------------------------------- what the store keeps beside events

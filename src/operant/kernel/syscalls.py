@@ -17,6 +17,7 @@ from operant.kernel.records import (
     Address,
     Agent,
     BlobRef,
+    Chosen,
     Damage,
     Event,
     Hit,
@@ -52,7 +53,7 @@ class Syscall(Record, Generic[R]):
 
 
 class SessionOpen(Syscall[SessionInfo]):
-    """Open a session, or return it when it is there; an empty key makes one."""
+    """Open a session, or return it when it is there; an empty key makes one. `parent` is the session it works for."""
 
     call = "session.open"
     capability = "session.dispatch"
@@ -61,6 +62,7 @@ class SessionOpen(Syscall[SessionInfo]):
     agent: str = ""
     title: str = ""
     address: Address | None = None
+    parent: str = ""
 
 
 class SessionGet(Syscall[SessionInfo]):
@@ -107,6 +109,8 @@ class SessionDispatch(Syscall[Dispatched]):
     """Hand a session a message; on return it is durable and will be answered.
 
     `external_id` is the platform's id of the message: the same one on the same channel and account is taken once.
+    Without `agent`, the session's own answers, or in a new one whom the bindings name. Where they name another one
+    than the session's, for a chat of a platform, the message goes to that agent's own session there, `KEY@AGENT`.
     """
 
     call = "session.dispatch"
@@ -455,6 +459,19 @@ class AgentGet(Syscall[Agent]):
     capability = "agent.read"
     returns = Agent
     agent: str = ""
+
+
+class AgentWhich(Syscall[Chosen]):
+    """Tell which agent answers a message from somewhere, and why."""
+
+    call = "agent.which"
+    capability = "agent.read"
+    returns = Chosen
+    channel: str = ""
+    account: str = ""
+    chat: str = ""
+    thread: str = ""
+    user: str = ""
 
 
 class AgentFile(Record):
@@ -1026,6 +1043,17 @@ class KernelShutdown(Syscall[None]):
     call = "kernel.shutdown"
     capability = "admin"
     returns = None
+
+
+class KernelRestart(Syscall[None]):
+    """Ask whoever runs the system to stop it and start it again; `dry`: only find out whether somebody would.
+
+    Raises `Refused` where nobody would start it again.
+    """
+
+    call = "kernel.restart"
+    returns = None
+    dry: bool = False
 
 
 # ---------------------------------------------------------------------------- the table

@@ -14,6 +14,7 @@ from operant.kernel.mailbox import LOCAL
 from operant.kernel.ports import Erase
 from operant.kernel.records import (
     Address,
+    Agent,
     ApprovalAnswered,
     ApprovalAsked,
     BlobRef,
@@ -82,12 +83,17 @@ class SessionCalls:
         key = _valid(call.session or self._kernel.ids.new())
         talk = await self._talk(key)
         if talk.history.seq == 0:
-            agent = self._kernel.agents.get(call.agent)
             where = call.address or Address(channel=LOCAL, chat=key)
+            agent = self._kernel.agents.get(call.agent or self._kernel.agents.which(where, who.id).agent)
             await talk.history.append(
                 Stamp(agent=agent.name, actor=_actor(who)),
                 SessionOpened(
-                    agent=agent.name, channel=where.channel, chat=where.chat, thread=where.thread, title=call.title
+                    agent=agent.name,
+                    channel=where.channel,
+                    chat=where.chat,
+                    thread=where.thread,
+                    title=call.title,
+                    parent=call.parent,
                 ),
             )
         return await self._info(key)
@@ -123,8 +129,7 @@ class SessionCalls:
             raise Unavailable("Operant is stopping and accepts nothing.", "Send it again when it is back.")
         if not call.parts:
             raise Invalid("The message is empty.", "Give it at least one part.")
-        key = _valid(call.session)
-        agent = kernel.agents.get(call.agent)
+        key, agent = await self._placed(call, call.author or who.id)
         item = InboxItem(
             id=kernel.ids.new(),
             session=key,
@@ -147,6 +152,20 @@ class SessionCalls:
             session.wake()
         kernel.faults("acknowledging")
         return Dispatched(inbox_id=accepted.id, session=accepted.session, repeat=repeat)
+
+    async def _placed(self, call: SessionDispatch, user: str) -> tuple[str, Agent]:
+        """Return the session that a message belongs to, and the agent that answers it there."""
+        agents, key = self._kernel.agents, _valid(call.session)
+        if call.agent:
+            return key, agents.get(call.agent)
+        where = call.address or Address(channel=LOCAL, chat=key)
+        chosen = agents.which(where, user)
+        own = (await self._talk(key)).info.agent
+        if own in ("", chosen.agent):
+            return key, agents.get(chosen.agent)
+        if not chosen.bound or self._kernel.outbox.pulls(where):
+            return key, agents.get(chosen.agent)
+        return _valid(f"{key}@{chosen.agent}"), agents.get(chosen.agent)
 
     async def append(self, who: Principal, call: SessionAppend) -> Event:
         """Put a note on record."""

@@ -18,6 +18,7 @@ from operant.kernel.records import (
     Agent,
     ApprovalAnswered,
     ApprovalAsked,
+    Chosen,
     Json,
     MessageDelivered,
     MessageQueued,
@@ -34,6 +35,7 @@ from operant.kernel.records import (
 from operant.kernel.syscalls import (
     AgentGet,
     AgentList,
+    AgentWhich,
     Approval,
     ApprovalAnswer,
     ApprovalList,
@@ -62,6 +64,7 @@ class SystemCalls:
         add = self._kernel.syscalls.register
         add(AgentList, self.agents)
         add(AgentGet, self.agent)
+        add(AgentWhich, self.which)
         add(ToolList, self.tools)
         add(ToolInvoke, self.invoke)
         add(ModelAsk, self.ask)
@@ -81,6 +84,11 @@ class SystemCalls:
     async def agent(self, who: Principal, call: AgentGet) -> Agent:
         """Return one agent."""
         return self._kernel.agents.get(call.agent)
+
+    async def which(self, who: Principal, call: AgentWhich) -> Chosen:
+        """Tell which agent answers."""
+        address = Address(channel=call.channel, chat=call.chat, thread=call.thread, account=call.account)
+        return self._kernel.agents.which(address, call.user)
 
     async def tools(self, who: Principal, call: ToolList) -> tuple[ToolSpec, ...]:
         """List the tools."""

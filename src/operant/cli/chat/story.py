@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from operant.cli.calls import asked_for, parsed
 from operant.cli.chat.pieces import Answered, Did, Notice, Over, Piece, Question, Said, Words
 from operant.cli.inert import inert
@@ -23,6 +25,7 @@ from operant.kernel.records import (
     MessageReceived,
     ModelFailed,
     ModelReplied,
+    Note,
     SessionChanged,
     ToolCall,
     ToolEnded,
@@ -32,6 +35,8 @@ from operant.kernel.records import (
     text_of,
 )
 
+ASKS_FOR_OTHERS = "extension:subagents"
+"""Whose notes are questions: nobody else can make one look like something that it is not."""
 TAIL = 4_000
 """Characters of a running tool's output that are kept for its live lines."""
 
@@ -101,6 +106,8 @@ class Story:
                 return self._asked(body)
             case ApprovalAnswered() as body:
                 return self._answered(body)
+            case Note() as body if event.actor == ASKS_FOR_OTHERS:
+                return self._noted(body)
             case MessageQueued() as body:
                 return self._queued(body)
             case MessageFailed() as body:
@@ -214,6 +221,17 @@ class Story:
         asked = Question(body.approval_id, body.name, body.arguments, body.question)
         self.questions[body.approval_id] = asked
         return [asked]
+
+    def _noted(self, body: Note) -> list[Piece]:
+        """Show the questions of sub-agents, which are on record in sessions of their own."""
+        try:
+            if body.kind == "approval.asked":
+                return self._asked(msgspec.convert({"call_id": "", "digest": "", **body.data}, ApprovalAsked))
+            if body.kind == "approval.answered":
+                return self._answered(msgspec.convert({"call_id": "", **body.data}, ApprovalAnswered))
+        except msgspec.ValidationError:
+            return []  # a note of another version
+        return []
 
     def _ended(self, body: ToolEnded) -> list[Piece]:
         running = self.running.pop(body.call_id, None)

@@ -157,7 +157,7 @@ class Desk:
     def _scopes(self, input: ComputeInput | ComputedInput) -> tuple[Scope, ...]:
         """Return the budgets that a call falls under."""
         settings, progress = self._settings, input.progress
-        agent, user = input.agent.name, progress.author
+        agent, user = input.agent.name.partition("/")[0], progress.author
         spent = amount_of(progress.usage)
         background = settings.background if progress.trigger in _BACKGROUND else Purse()
         turn = settings.turn if progress.turn else Purse()
@@ -194,7 +194,7 @@ class Desk:
             self._ledger.spend([("session", row.session)], amount)
         if row.day != today:
             return
-        self._ledger.spend([("day", ""), ("agent", row.agent), ("user", row.user)], amount)
+        self._ledger.spend([("day", ""), ("agent", row.agent.partition("/")[0]), ("user", row.user)], amount)
         if row.purse == "background":
             self._ledger.spend([("background", "")], amount)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from operant.sdk import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -21,6 +23,7 @@ from operant.sdk import (
     Mode,
     ModelFailed,
     ModelReplied,
+    Note,
     TaskChanged,
     ToolCall,
     ToolEnded,
@@ -31,6 +34,8 @@ from operant.sdk import (
     text_of,
 )
 
+ASKS_FOR_OTHERS = "extension:subagents"
+"""Whose notes are questions: nobody else can make one look like something that it is not."""
 PREVIEW = 500
 MODES = {"chat": "bounded", "deep": "deep_work"}
 KINDS: dict[str, Mode] = {"bounded": "chat", "deep_work": "deep", "chat": "chat", "deep": "deep"}
@@ -78,7 +83,7 @@ class Framer:
     def frames(self, event: Event) -> list[Json]:
         """Return an event's frames; the first ones say that there are more."""
         body = event.body
-        if not isinstance(body, Body):
+        if not isinstance(body, Body) or (isinstance(body, Note) and event.actor != ASKS_FOR_OTHERS):
             return []
         make: Any = getattr(self, f"_{event.type.replace('.', '_')}", None)
         made: list[Json] = make(body) if make else []
@@ -145,6 +150,17 @@ class Framer:
         return [{"type": "approval_resolved", "tool_call_id": body.call_id, "tool": self._names.get(body.call_id, ""),
                  "approved": body.answer == "allow", "reason": body.reason or body.answer, "by": body.by,
                  "approval_id": body.approval_id}]  # fmt: skip
+
+    def _note(self, body: Note) -> list[Json]:
+        """Show the questions of sub-agents, which are on record in sessions of their own."""
+        try:
+            if body.kind == "approval.asked":
+                return self._approval_asked(msgspec.convert({"call_id": "", "digest": "", **body.data}, ApprovalAsked))
+            if body.kind == "approval.answered":
+                return self._approval_answered(msgspec.convert({"call_id": "", **body.data}, ApprovalAnswered))
+        except msgspec.ValidationError:
+            return []  # a note of another version
+        return []
 
     def _context_compacted(self, body: ContextCompacted) -> list[Json]:
         return [{"type": "notice", "text": f"The context was shortened ({body.strategy}).", "then": ""}]

@@ -18,7 +18,8 @@ class Choices:
     async def of(self, agent: Agent) -> tuple[str, ...]:
         """Return what was chosen for an agent, first what was chosen for it alone."""
         kept = await self._all()
-        return tuple(kept[name] for name in (f"agent:{agent.name}", _ALL) if name in kept)
+        root = agent.name.partition("/")[0]
+        return tuple(kept[name] for name in (f"agent:{root}", _ALL) if name in kept)
 
     async def use(self, who: Principal, call: ModelUse) -> str:
         """Choose, or give a choice back."""

@@ -20,8 +20,8 @@ async def setup(host: Host, settings: None) -> AsyncGenerator[None]:
 
     @tool(effect="read", timeout_s=10)
     async def tool_search(query: Annotated[str, "what to do, or names"], call: CallContext) -> str:
-        """Find more tools: background processes, several files at once, patches, undo, archives, sending files,
-        pictures, and those of this workspace."""
+        """Find more tools: sub-agents, background processes, several files at once, patches, undo, archives, sending
+        files, pictures, and those of this workspace."""
         offered = await host.call(ToolList(agent=call.agent.name))
         deferred = [spec for spec in offered if spec.deferred]
         return found(query, ranked(query, deferred)[:MOST], deferred)

@@ -11,6 +11,7 @@ from operant.kernel.ports import Facts, Price, Receipt
 from operant.kernel.records import (
     Address,
     Agent,
+    Chosen,
     ModelRequest,
     OutboxItem,
     Reply,
@@ -161,3 +162,7 @@ class MemoryAgents:
     def list(self) -> Sequence[Agent]:
         """Return all agents."""
         return tuple(self._agents.values())
+
+    def which(self, address: Address, user: str) -> Chosen:
+        """Have the first one answer everywhere."""
+        return Chosen(agent=next(iter(self._agents)))
