@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "config": ("config", "Show, check and explain the settings."),
         "agent": ("agent", "List, add and remove agents."),
         "skill": ("skill", "List, show, add, check and remove skills."),
+        "mcp": ("mcp", "Add, list, test and approve MCP servers, and be one."),
         "model": ("model", "See which models there are, and choose one."),
         "token": ("token", "Make, list and revoke tokens for programs and browsers."),
         "tool": ("tool", "List tools, and run one by hand."),

@@ -744,6 +744,85 @@ class ToolInvoke(Syscall[ToolResult]):
     session: str = ""
 
 
+# ---------------------------------------------------------------------------- servers of others (MCP)
+
+
+class McpTool(Record):
+    """A tool of a server: `name` is what agents call it, `tool` its own name.
+
+    `state`: `offered`; `new` or `changed` since the owner's approval, and so not offered; `refused`, which `why` says.
+    """
+
+    name: str
+    tool: str
+    state: Literal["offered", "new", "changed", "refused"] = "offered"
+    why: str = ""
+    description: str = ""
+
+
+class McpServer(Record):
+    """A server as it stands; `where` is its command or address, `source` the file that names it."""
+
+    name: str
+    kind: Literal["stdio", "http"] = "stdio"
+    where: str = ""
+    source: str = ""
+    state: Literal["off", "waiting", "connected", "failed"] = "waiting"
+    sentence: str = ""
+    protocol: str = ""
+    version: str = ""
+    tools: tuple[McpTool, ...] = ()
+    left_out: int = 0
+    resources: int = 0
+    prompts: int = 0
+
+
+class McpList(Syscall[tuple[McpServer, ...]]):
+    """List the MCP servers that the configuration names, as they stand."""
+
+    call = "mcp.list"
+    capability = "tool.read"
+    returns = tuple[McpServer, ...]
+
+
+class McpTest(Syscall[McpServer]):
+    """Connect to an MCP server anew and return what it has. Raises `Unavailable` saying why it cannot be used."""
+
+    call = "mcp.test"
+    capability = "admin"
+    returns = McpServer
+    server: str
+
+
+class McpAdd(Syscall[McpServer]):
+    """Write a server into `mcp.json` of the home, in the shape of `mcpServers`, and use it from now on."""
+
+    call = "mcp.add"
+    capability = "admin"
+    returns = McpServer
+    server: str
+    settings: Json
+
+
+class McpRemove(Syscall[None]):
+    """Take a server out of `mcp.json`, with what was approved of it."""
+
+    call = "mcp.remove"
+    capability = "admin"
+    returns = None
+    server: str
+
+
+class McpApprove(Syscall[tuple[str, ...]]):
+    """Approve what a server's tools (or the one named) say now; return those that are offered by it."""
+
+    call = "mcp.approve"
+    capability = "admin"
+    returns = tuple[str, ...]
+    server: str
+    tool: str = ""
+
+
 # ---------------------------------------------------------------------------- messages and approvals
 
 

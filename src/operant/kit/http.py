@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -112,22 +112,25 @@ class Http:
 
         `idle_s` is how long may pass without a byte. Redirects are not followed.
         """
-        import aiohttp
-
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
         with _translated():
             where = self._known.get((url, reach)) or self._judged(url, reach)
-            response = await self._pool(reach).post(
-                where, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            sending = self._pool(reach).post(
+                where, data=body, headers=headers, timeout=_patience(idle_s), allow_redirects=False
             )
-        try:
-            yield HttpResponse(response)
-        finally:
-            # A whole answer gives its connection back; anything else closes it, so that the server stops working.
-            if response.content.at_eof():
-                response.release()
-            else:
-                response.close()
+        async with _opened(sending) as response:
+            yield response
+
+    @asynccontextmanager
+    async def ask(self, step: Step, idle_s: float, reach: Reach = Reach.NAMED) -> AsyncGenerator[HttpResponse]:
+        """Send one request of any method and yield the answer, otherwise as `post`. Raises `HttpError`."""
+        with _translated():
+            where = self._judged(step.place.url, reach)
+            sending = self._pool(reach).request(
+                step.method, where, data=step.body or None, headers=step.headers,
+                timeout=_patience(idle_s), allow_redirects=False,
+            )  # fmt: skip
+        async with _opened(sending) as response:
+            yield response
 
     async def fetch(self, request: Get) -> Fetched:
         """Make a request of a tool within all its limits, judging every hop. Raises `HttpError`."""
@@ -213,6 +216,26 @@ class Http:
                 trust_env=False,
             )
         return self._pools[reach]
+
+
+def _patience(idle_s: float) -> aiohttp.ClientTimeout:
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
+
+
+@asynccontextmanager
+async def _opened(sending: Awaitable[aiohttp.ClientResponse]) -> AsyncGenerator[HttpResponse]:
+    with _translated():
+        response = await sending
+    try:
+        yield HttpResponse(response)
+    finally:
+        # A whole answer gives its connection back; anything else closes it, so that the server stops working.
+        if response.content.at_eof():
+            response.release()
+        else:
+            response.close()
 
 
 async def _answer(response: aiohttp.ClientResponse, request: Get) -> Answer:

@@ -205,6 +205,13 @@ from operant.kernel.syscalls import (
     LoginOpen,
     LogLine,
     LogTail,
+    McpAdd,
+    McpApprove,
+    McpList,
+    McpRemove,
+    McpServer,
+    McpTest,
+    McpTool,
     MessageList,
     MessageRequeue,
     MessageSend,
@@ -275,6 +282,7 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
+from operant.sdk.mount import HttpRequest, HttpResponse, Mount
 from operant.sdk.tool import FunctionTool, failed, tool
 
 __all__ = [
@@ -384,6 +392,8 @@ __all__ = [
     "Health",
     "Hit",
     "Host",
+    "HttpRequest",
+    "HttpResponse",
     "Ids",
     "InboxItem",
     "Invalid",
@@ -401,6 +411,13 @@ __all__ = [
     "LogLine",
     "LogTail",
     "LoginOpen",
+    "McpAdd",
+    "McpApprove",
+    "McpList",
+    "McpRemove",
+    "McpServer",
+    "McpTest",
+    "McpTool",
     "Message",
     "MessageDelivered",
     "MessageFailed",
@@ -430,6 +447,7 @@ __all__ = [
     "ModelSearch",
     "ModelTest",
     "ModelUse",
+    "Mount",
     "NotFound",
     "Note",
     "Nothing",

@@ -1,0 +1,122 @@
+"""`operant mcp …`: servers of the Model Context Protocol, and being one."""
+
+from __future__ import annotations
+
+import click
+
+from operant.cli.here import call
+from operant.cli.inert import one_line
+from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
+from operant.kernel.records import Json
+from operant.kernel.syscalls import McpAdd, McpApprove, McpList, McpRemove, McpServer, McpTest, McpTool
+
+_COLOURS = {"connected": "green", "failed": "red", "new": "yellow", "changed": "yellow", "refused": "red"}
+_WIDTH = 70
+
+
+@click.group(help="Add, list, test, approve and remove MCP servers, and be one (serve).")
+def command() -> None:
+    """Hold the commands about MCP."""
+
+
+@command.command("list", help="List the servers, and how each stands.")
+@json_option
+def list_servers(as_json: bool) -> None:
+    """Print servers."""
+    servers = call(McpList())
+    if as_json:
+        print_json(servers)
+        return
+    rows = [(one.name, _state(one), _counts(one), one.source, one_line(one.where, _WIDTH)) for one in servers]
+    print_table(
+        ("server", "state", "tools", "from", "where"), rows, "There are no servers. `operant mcp add NAME …` adds one."
+    )
+
+
+@command.command("test", help="Connect to a server, and show what it has.")
+@click.argument("name")
+@json_option
+def test(name: str, as_json: bool) -> None:
+    """Print a server."""
+    found = call(McpTest(server=name))
+    if as_json:
+        print_json(found)
+        return
+    say(f"{strong(found.name)}  {_painted(found.state)}  {dim(f'{found.version}, protocol {found.protocol}')}")
+    for tool in found.tools:
+        say(f"  {tool.name}  {_painted(tool.state) if tool.state != 'offered' else ''}".rstrip())
+        say(dim(f"      {one_line(_about(tool), _WIDTH)}"))
+    more = [f"{found.left_out:,} tools that are too many"] if found.left_out else []
+    more += [f"{found.resources} resources"] if found.resources else []
+    more += [f"{found.prompts} prompts"] if found.prompts else []
+    say_text("\n".join(f"  and {line}" for line in more))
+    if any(tool.state in ("new", "changed") for tool in found.tools):
+        say(f"Read what changed, then: operant mcp approve {found.name}")
+
+
+@command.command("add", help="Add a server: NAME --url URL, or NAME -- COMMAND ARGUMENTS….")
+@click.argument("name")
+@click.argument("program", nargs=-1)
+@click.option("--url", default="", help="The address of a server over HTTP.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for it; ${NAME} takes it from yours.")
+@click.option("--header", multiple=True, metavar="NAME=VALUE", help="A header of every request; ${NAME} as above.")
+@json_option
+def add(
+    name: str, program: tuple[str, ...], url: str, env: tuple[str, ...], header: tuple[str, ...], as_json: bool
+) -> None:
+    """Add a server."""
+    if bool(url) == bool(program):
+        raise click.UsageError("Give either --url URL, or -- COMMAND ARGUMENTS….")
+    settings: Json = {"url": url} if url else {"command": program[0], "args": list(program[1:])}
+    for key, pairs in (("env", env), ("headers", header)):
+        if pairs:
+            settings[key] = dict(_pair(pair) for pair in pairs)
+    added = call(McpAdd(server=name, settings=settings))
+    print_json(added) if as_json else say(f"{added.name} is there. What it has: operant mcp test {added.name}")
+
+
+@command.command("remove", help="Take a server out of mcp.json, with what was approved of it.")
+@click.argument("name")
+@json_option
+def remove(name: str, as_json: bool) -> None:
+    """Remove a server."""
+    call(McpRemove(server=name))
+    print_json({"name": name, "removed": True}) if as_json else say(f"{name} is gone.")
+
+
+@command.command("approve", help="Approve what a server's tools say now, so that they are offered again.")
+@click.argument("name")
+@click.argument("tool", default="")
+@json_option
+def approve(name: str, tool: str, as_json: bool) -> None:
+    """Approve tools."""
+    fresh = call(McpApprove(server=name, tool=tool))
+    if as_json:
+        print_json({"name": name, "approved": fresh})
+        return
+    say(f"Offered now: {', '.join(one_line(one, _WIDTH) for one in fresh)}." if fresh else "Nothing had changed.")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"{text!r} is not NAME=VALUE.")
+    return name, value
+
+
+def _state(one: McpServer) -> str:
+    return f"{one.state}: {one_line(one.sentence, _WIDTH)}" if one.sentence else one.state
+
+
+def _painted(state: str) -> str:
+    return coloured(state, _COLOURS[state]) if state in _COLOURS else state
+
+
+def _counts(one: McpServer) -> str:
+    held = sum(tool.state in ("new", "changed") for tool in one.tools)
+    offered = sum(tool.state == "offered" for tool in one.tools)
+    return f"{offered} ({held} to approve)" if held else str(offered)
+
+
+def _about(tool: McpTool) -> str:
+    return tool.why or tool.description or "(no description)"

@@ -1,0 +1,30 @@
+"""Put MCP together: the servers of others as tools, and this agent as a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from operant.ext.mcp.desk import Desk
+from operant.ext.mcp.links import FIRST_S, Links
+from operant.ext.mcp.settings import McpSettings
+from operant.sdk import DAEMON_STARTED, DISPATCH_BEFORE, DispatchInput, Host, Plain
+
+
+@asynccontextmanager
+async def setup(host: Host, settings: McpSettings) -> AsyncGenerator[None]:
+    """Offer servers' tools while the context is open."""
+    links = Links(host, settings)
+
+    async def started(input: Plain) -> None:
+        links.start()
+
+    async def arrived(input: DispatchInput) -> None:
+        await links.first()
+
+    async with links.living():
+        Desk(links).register(host)
+        host.toolbox(links)
+        host.hook(DAEMON_STARTED, started)
+        host.hook(DISPATCH_BEFORE, arrived, fail="open", timeout_s=FIRST_S + 5)
+        yield

@@ -1,0 +1,69 @@
+"""A running system with servers that are made with the official SDK."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from operant.kernel.records import OWNER, ToolResult, ToolSpec, text_of
+from operant.kernel.syscalls import McpApprove, McpServer, McpTest, ToolInvoke, ToolList
+from operant.sdk.testing.server import ScriptedServer
+from tests.journey.gateway import Served, served
+
+ROOT = Path(__file__).parents[3]
+
+
+class House:
+    """A served system, and files that say what each server has."""
+
+    def __init__(self, system: Served, folder: Path) -> None:
+        self.system = system
+        self.folder = folder
+
+    async def call(self, request: Any) -> Any:
+        return await self.system.system.kernel.call(OWNER, request)
+
+    async def test(self, server: str = "peer") -> McpServer:
+        return await self.call(McpTest(server=server))
+
+    async def approve(self, server: str = "peer", tool: str = "") -> tuple[str, ...]:
+        return await self.call(McpApprove(server=server, tool=tool))
+
+    async def tools(self, agent: str = "operant") -> dict[str, ToolSpec]:
+        return {spec.name: spec for spec in await self.call(ToolList(agent=agent)) if spec.name.startswith("mcp")}
+
+    async def use(self, name: str, **arguments: Any) -> ToolResult:
+        return await self.call(ToolInvoke(name=name, arguments=arguments, agent="operant"))
+
+    async def said(self, name: str, **arguments: Any) -> str:
+        return text_of((await self.use(name, **arguments)).parts)
+
+    def plan(self, server: str = "peer", **plan: Any) -> None:
+        (self.folder / f"{server}.json").write_text(json.dumps(plan))
+
+
+def peer(folder: Path, name: str = "peer", **more: Any) -> dict[str, Any]:
+    """Return the settings of a server over stdio."""
+    env = {"PEER": str(folder / f"{name}.json"), **more.pop("env", {})}
+    return {"command": sys.executable, "args": ["-m", "tests.ext.mcp.peer"], "cwd": str(ROOT), "env": env, **more}
+
+
+@asynccontextmanager
+async def furnished(
+    folder: Path, servers: dict[str, Any], *, file: dict[str, Any] | None = None, **more: Any
+) -> AsyncIterator[House]:
+    """Run a system with servers in `operant.yaml`, and others in `mcp.json`."""
+    home = folder / "home"
+    home.mkdir(mode=0o700, exist_ok=True)
+    if file is not None:
+        (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
+    async with served(home, ScriptedServer(), {"mcp": {"servers": servers, **more}}) as system:
+        yield House(system, folder)
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
