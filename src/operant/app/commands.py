@@ -46,6 +46,7 @@ class ShellCommands:
         self._state = state
         self._boxes: list[Commands] = []
         self._over: list[Commands] = []
+        self._furnishing = asyncio.Lock()
         self._opened = 0
 
     def add(self, box: Commands, *, over: bool = False) -> None:
@@ -69,7 +70,8 @@ class ShellCommands:
             return
         first = {name for box in self._over for name in box.commands(call.agent)}
         parts = (tuple(sorted(first)), tuple(sorted(names.keys() - first)))
-        folders = [str(await asyncio.to_thread(self._folder, part)) for part in parts]
+        async with self._furnishing:
+            folders = [str(await asyncio.to_thread(self._folder, part)) for part in parts]
         self._opened += 1
         path = self._directory("commands") / f"{os.getpid()}-{self._opened}.sock"
         counter = _Counter(self, call)

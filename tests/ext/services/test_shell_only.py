@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -153,3 +154,9 @@ async def test_a_probe_from_inside_finds_nothing_of_ours(tmp_path: Path, server:
         (home / "agents" / "operant" / "workspace" / "probe.py").write_text(probe)
         said = await there.shell("python3 probe.py")
     assert json.loads(said.strip().splitlines()[-1]) == {}, said
+
+
+async def test_the_first_commands_of_many_sessions_at_once_all_work(tmp_path: Path, server: ScriptedServer) -> None:
+    async with house(tmp_path / "h", server, ONLY) as there, asyncio.TaskGroup() as group:
+        said = [group.create_task(types(there, "skill list")) for _ in range(12)]
+    assert all("skill-creator" in one.result() for one in said), [one.result() for one in said]
