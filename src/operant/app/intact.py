@@ -41,13 +41,14 @@ def objection(before: Sums, package: Path = PACKAGE) -> str:
 
 def _listed(package: Path) -> Sums:
     """Return the sums of the package's code that the installer wrote down."""
-    found: Sums = {}
-    for record in package.parent.glob(f"{package.name}-*.dist-info/RECORD"):
-        with record.open(newline="", encoding="utf-8") as file:
-            for row in csv.reader(file):
-                if len(row) > 1 and row[0].startswith(f"{package.name}/") and row[0].endswith(_CODE):
-                    found[row[0]] = row[1].removeprefix("sha256=")
-    return found
+    rows = [row for record in package.parent.glob(f"{package.name}-*.dist-info/RECORD") for row in _rows(record)]
+    ours = (row for row in rows if len(row) > 1 and row[0].startswith(f"{package.name}/") and row[0].endswith(_CODE))
+    return {row[0]: row[1].removeprefix("sha256=") for row in ours}
+
+
+def _rows(record: Path) -> list[list[str]]:
+    with record.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
 
 
 def _sum(path: Path) -> str:

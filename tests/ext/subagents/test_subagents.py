@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from operant.kernel.errors import NotFound
 from operant.kernel.records import (
     OWNER,
     ApprovalAsked,
+    Delta,
     Event,
     MessageQueued,
     MessageReceived,
@@ -274,11 +276,23 @@ async def test_an_unknown_helper_is_an_answer_that_names_those_there_are(made: S
     assert "worker" in result
 
 
+async def messages_of(seen: AsyncGenerator[Event | Delta, None], count: int) -> AsyncIterator[MessageReceived]:
+    """Yield the first messages that a session receives."""
+    async with aclosing(seen):
+        async for one in seen:
+            if isinstance(one, Event) and isinstance(one.body, MessageReceived):
+                yield one.body
+                count -= 1
+                if not count:
+                    return
+
+
 async def test_without_waiting_the_result_comes_as_a_message(made: System) -> None:
     await say(made, "@off")
-    events = await ended(made)
-    messages = [event.body for event in events if isinstance(event.body, MessageReceived)]
-    assert "I did later." in text_of(messages[-1].parts)
+    async with asyncio.timeout(20):
+        seen = made.kernel.follow("s", 0)
+        arrived = [one async for one in messages_of(seen, 2)]
+    assert "I did later." in text_of(arrived[1].parts)
     await say(made, "@slowly", session="t")
     events = await ended(made, 2, session="t")
     messages = [event.body for event in events if isinstance(event.body, MessageReceived)]
@@ -312,3 +326,25 @@ async def test_what_a_child_read_from_outside_comes_back_marked_so(made: System)
     (result,) = [event.body for event in events if isinstance(event.body, ToolEnded)]
     assert result.labels == ("outside",)
     assert "untrusted" in text_of(result.parts) or "seal" in text_of(result.parts)
+
+
+async def test_the_budget_of_a_turn_pays_for_its_sub_agents(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 3_000, "completion_tokens": 1_000}
+    script = {
+        "dear": [{"calls": [spawn("@costs", "@costs")], "usage": usage}, {"text": "Too dear.", "usage": usage}],
+        "costs": [{"text": "That was dear.", "usage": usage}],
+        "alone": [{"text": "Cheap.", "usage": usage}],
+    }
+    costly = ScriptedServer(script)
+    more: dict[str, object] = {**ALLOWED, "defaults": {"models": ["scripted/one"], "max_output_tokens": 1_000}}
+    more["budgets"] = {"turn": {"tokens": 13_500}}
+    async with costly.serving(), system(tmp_path / "home", costly, more, window=200_000) as made:
+        await say(made, "@dear")
+        last = (await ended(made))[-1].body
+        assert isinstance(last, TurnEnded)
+        assert last.reason == "budget"
+        assert [(await made.kernel.store.events(one.key))[-1].type for one in await children(made)] == [
+            "turn.ended"
+        ] * 2
+        await say(made, "@alone")
+        assert told(await ended(made, 2))[-1] == "Cheap."
