@@ -26,7 +26,15 @@ from operant.kernel.records import (
     TurnEnded,
     text_of,
 )
-from operant.kernel.syscalls import ApprovalAnswer, SessionDispatch, SessionHistory, SessionList, SessionStop, ToolList
+from operant.kernel.syscalls import (
+    ApprovalAnswer,
+    SessionDispatch,
+    SessionHistory,
+    SessionList,
+    SessionOpen,
+    SessionStop,
+    ToolList,
+)
 from operant.sdk import Text
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.house import ended, say, system
@@ -60,6 +68,10 @@ SCRIPT: dict[str, Any] = {
     "asks": [{"calls": [spawn("@shell")]}, {"text": "Asked."}],
     "shell": [{"calls": [call("shell", command="echo hello")]}, {"text": "Ran."}],
     "helped": [{"calls": [call("spawn_agent", tasks=["@say it"], helper="critic")]}, {"text": "Helped."}],
+    "sly": [
+        {"calls": [spawn("@say it", helper="worker/worker"), spawn("@say it", tools=["a)/worker(b"])]},
+        {"text": "Caught."},
+    ],
     "nobody": [{"calls": [spawn("@say it", helper="nobody")]}, {"text": "Alone."}],
     "off": [
         {"calls": [spawn("@say later", wait=False)]},
@@ -162,14 +174,14 @@ async def test_a_turn_has_only_so_many(tmp_path: Path, server: ScriptedServer) -
         assert await children(made) == []
 
 
-async def test_the_third_generation_is_not_offered_the_tool(made: System) -> None:
+async def test_the_third_generation_is_refused_in_words(made: System) -> None:
     await say(made, "@deep")
     await ended(made)
     (child,) = await children(made)
     (grandchild,) = await children(made, child.key)
     assert grandchild.agent == "operant/worker/worker"
     (result,) = results(list(await made.kernel.store.events(grandchild.key)))
-    assert "no tool 'spawn_agent'" in result
+    assert "Agents may call agents 2 deep, and no deeper." in result
     assert await children(made, grandchild.key) == []
 
 
@@ -287,6 +299,12 @@ async def messages_of(seen: AsyncGenerator[Event | Delta, None], count: int) -> 
                     return
 
 
+async def test_names_that_are_more_than_names_are_refused(made: System) -> None:
+    await say(made, "@sly")
+    assert ["is no name of a helper or a tool" in one for one in results(await ended(made))] == [True, True]
+    assert await children(made) == []
+
+
 async def test_without_waiting_the_result_comes_as_a_message(made: System) -> None:
     await say(made, "@off")
     async with asyncio.timeout(20):
@@ -348,3 +366,7 @@ async def test_the_budget_of_a_turn_pays_for_its_sub_agents(tmp_path: Path) -> N
         ] * 2
         await say(made, "@alone")
         assert told(await ended(made, 2))[-1] == "Cheap."
+        for key in ("copy-1", "copy-2", "copy-3"):  # a copy has a parent as well, and pays for itself
+            await made.kernel.call(OWNER, SessionOpen(session=key, parent="s"))
+            await say(made, "@alone", session=key)
+            assert told(await ended(made, session=key)) == ["Cheap."]

@@ -22,12 +22,12 @@ class Trees:
         """Find out for whom a session works; asked before each call, answered from memory after the first."""
         if session.key in self._roots:
             return
-        root, parent = session.key, session.parent
+        root, info = session.key, session
         for _ in range(_DEEPEST):
-            if not parent:
+            if not _works_for_another(info):
                 break
-            head = await store.head(parent)
-            root, parent = parent, head.info.parent if head else ""
+            root, head = info.parent, await store.head(info.parent)
+            info = head.info if head else SessionInfo(key=root, agent="")
         self._roots[session.key] = root
 
     def root(self, session: str) -> str:
@@ -52,3 +52,8 @@ class Trees:
         if self.root(session) == session:
             self._spent.pop(session, None)
         self._roots.pop(session, None)
+
+
+def _works_for_another(info: SessionInfo) -> bool:
+    """Tell a sub-agent's session from a copy, which has a parent too."""
+    return bool(info.parent) and info.key.startswith("agents/") and "/" in info.agent
