@@ -55,6 +55,7 @@ SCRIPT: dict[str, Any] = {
     "six": [{"calls": [spawn(*[f"@say {number}" for number in range(6)])]}, {"text": "All done."}],
     "hangs": [{"calls": [spawn("@never", "@never")]}, {"text": "Not reached."}],
     "never": [{"hang": True}],
+    "both": [{"calls": [spawn("@never", wait=False), spawn("@never")]}, {"text": "Not reached."}],
     "deep": [{"calls": [spawn("@deeper")]}, {"text": "Up."}],
     "deeper": [{"calls": [spawn("@deepest")]}, {"text": "Middle."}],
     "deepest": [{"calls": [spawn("@say no")]}, {"text": "Bottom."}],
@@ -370,3 +371,15 @@ async def test_the_budget_of_a_turn_pays_for_its_sub_agents(tmp_path: Path) -> N
             await made.kernel.call(OWNER, SessionOpen(session=key, parent="s"))
             await say(made, "@alone", session=key)
             assert told(await ended(made, session=key)) == ["Cheap."]
+
+
+async def test_a_stop_takes_those_along_that_nobody_waits_for(made: System) -> None:
+    await say(made, "@both")
+    await child_at_work(made, count=2)
+    await made.kernel.call(OWNER, SessionStop(session="s"))
+    for one in await children(made):
+        last = (await until(made, one.key, TurnEnded))[-1].body
+        assert isinstance(last, TurnEnded)
+        assert last.reason == "stopped"
+    events = await ended(made)
+    assert sum(isinstance(event.body, MessageReceived) for event in events) == 1
