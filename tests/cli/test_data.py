@@ -233,3 +233,7 @@ def test_sub_agents_stand_below_those_that_they_work_for(served: Operant) -> Non
     assert all(row.startswith("└ agents/") and "operant/worker" in row for row in rows[boss + 1 : boss + 3])
     child = rows[boss + 1].split()[1]
     assert "works for boss" in served("session", "show", child).out
+    traced = served("trace", "boss").out.splitlines()
+    assert sum(row.startswith("└ agents/") and "operant/worker, idle" in row for row in traced) == 2
+    served("session", "fork", "boss", "--title", "copied")
+    assert len(served("trace", "boss", "--json").json()["below"]) == 2

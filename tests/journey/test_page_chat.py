@@ -63,6 +63,10 @@ SCRIPT: dict[str, Any] = {
         {"calls": [{"name": "shell", "arguments": {"command": "echo sec\u200bret"}}]},
         {"text": "It ran or it did not."},
     ],
+    "give": [
+        {"calls": [{"name": "use_tool", "arguments": {"name": "spawn_agent", "arguments": {"tasks": ["@ask"]}}}]},
+        {"text": "It was given."},
+    ],
     "steer": [{"calls": [{"name": "shell", "arguments": {"command": "sleep 1.5"}}]}, {"text": "Then this."}],
 }
 
@@ -260,6 +264,12 @@ async def test_a_question_shows_exactly_what_will_run(tmp_path: Path, server: Sc
         await view.get_by_text("Nothing waits for you").wait_for()
         await view.go_back()
         await view.get_by_text("Allowed: shell").wait_for()
+        await page.say("@give three")
+        await card.locator("pre", has_text="echo sec\\u{200b}ret").wait_for()
+        await view.reload()
+        await card.get_by_role("button", name="Deny").click()
+        await view.get_by_text("Denied: shell").last.wait_for()
+        await view.get_by_text("It was given.").wait_for()
 
 
 async def test_deep_work_shows_its_tasks_and_budget(page: Watched, house: Served) -> None:

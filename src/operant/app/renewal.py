@@ -21,12 +21,12 @@ class Renewal:
     def __init__(self, kernel: Kernel, env: Mapping[str, str], *, stays: bool) -> None:
         self.wanted = False
         self._kernel = kernel
-        self._supervised = stays and any(env.get(name) for name in (SUPERVISED, *_OTHERS))
+        self.supervised = stays and any(env.get(name) for name in (SUPERVISED, *_OTHERS))
         kernel.syscalls.register(KernelRestart, self.restart)
 
     async def restart(self, who: Principal, call: KernelRestart) -> None:
         """Stop, to be started again."""
-        if not self._supervised:
+        if not self.supervised:
             raise Refused(
                 "Nothing would start Operant again.",
                 "Run it as `operant serve --supervised` or as a service (`operant service install`).",

@@ -11,6 +11,7 @@ import click
 from operant.cli import figures
 from operant.cli.here import call
 from operant.cli.inert import quoted
+from operant.cli.kin import works_for_another
 from operant.cli.output import PROMPT, coloured, dim, json_option, print_json, print_table, say, say_text, strong
 from operant.kernel.records import Event, SessionInfo, text_of
 from operant.kernel.syscalls import (
@@ -38,7 +39,7 @@ def command() -> None:
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1))
 @click.option("--archived", is_flag=True, help="Those taken out of the list.")
 @click.option("--agent", default="", help="Only this agent's.")
-@click.option("--tree", is_flag=True, help="Sub-agents below those that they work for.")
+@click.option("--tree", is_flag=True, help="Sub-agents, and copies, below where they come from.")
 @json_option
 def list_sessions(limit: int, archived: bool, agent: str, tree: bool, as_json: bool) -> None:
     """Print sessions."""
@@ -94,7 +95,8 @@ def show(session: str, limit: int, every: bool, as_json: bool) -> None:
 
 def _say_info(info: SessionInfo) -> None:
     say_text(f"{info.key}  {info.title}".rstrip())
-    works = f" · works for {info.parent}" if info.parent else ""
+    how = "works for" if works_for_another(info) else "a copy of"
+    works = f" · {how} {info.parent}" if info.parent else ""
     say(dim(f"{info.agent} · {info.state} · {info.events} events · {figures.used(info.usage)}{works}"))
     say()
 

@@ -11,6 +11,7 @@ import msgspec
 from operant.cli import figures
 from operant.cli.here import with_link
 from operant.cli.inert import one_line
+from operant.cli.kin import works_for_another
 from operant.cli.output import json_option, print_json, say, say_text, strong
 from operant.cli.timeline import Break, TurnTold, tell
 from operant.cli.waterfall import draw, total
@@ -21,6 +22,8 @@ from operant.sdk.client import Client
 
 _CHUNK = 1_000_000
 _EXCERPT = 80
+_MOST = 1_000
+"""Sessions among which those of sub-agents are looked for."""
 
 
 @click.command(help="Show a session (default: the last changed) as a timeline, or what became of one message.")
@@ -33,19 +36,22 @@ def command(session: str, inbox_id: str, count: int, as_json: bool) -> None:
     if inbox_id:
         _show_message(inbox_id, as_json)
         return
-    info, turns = with_link(lambda client: _told(client, session), work=False)
+    info, turns, below = with_link(lambda client: _told(client, session), work=False)
     turns = turns[-count:] if count else turns
     if as_json:
-        print_json({"session": info, "turns": turns})
+        print_json({"session": info, "turns": turns, "below": below})
         return
     say_text(f"{info.key}  {info.title}".rstrip())
     for line in draw(turns, shutil.get_terminal_size((120, 24)).columns):
         say(line)
-    nothing = "Its history is a copy; its turns ran elsewhere." if info.parent else "No turn has run in it yet."
+    copied = info.parent and not works_for_another(info)
+    nothing = "Its history is a copy; its turns ran elsewhere." if copied else "No turn has run in it yet."
     say(total(turns) if turns else nothing)
+    for one in below:
+        say_text(f"└ {one.key}  {one.agent}, {one.state}, {figures.used(one.usage)}  {one.title}")
 
 
-async def _told(client: Client, key: str) -> tuple[SessionInfo, list[TurnTold]]:
+async def _told(client: Client, key: str) -> tuple[SessionInfo, list[TurnTold], list[SessionInfo]]:
     if not key:
         sessions = await client.call(SessionList(limit=1))
         if not sessions:
@@ -53,7 +59,13 @@ async def _told(client: Client, key: str) -> tuple[SessionInfo, list[TurnTold]]:
         key = sessions[0].key
     info = await client.call(SessionGet(session=key))
     turns = tell(await client.call(SessionHistory(session=key)))
-    return info, [await _located(client, turn) for turn in turns]
+    others = await client.call(SessionList(limit=_MOST))
+    below = sorted((one for one in others if one.parent == key and works_for_another(one)), key=_key)
+    return info, [await _located(client, turn) for turn in turns], below
+
+
+def _key(info: SessionInfo) -> str:
+    return info.key
 
 
 async def _located(client: Client, turn: TurnTold) -> TurnTold:

@@ -24,6 +24,10 @@ SCRIPT: dict[str, Any] = {
     "list": [{"calls": [{"name": "list_files", "arguments": {}}]}, {"text": "Here are your files.", "chunks": 4}],
     "slow": [{"text": "a b c d e f g h i j", "chunks": 10, "chunk_delay_ms": 30}],
     "ask": [{"calls": [{"name": "shell", "arguments": {"command": "echo hi"}}]}, {"text": "So be it."}],
+    "give": [
+        {"calls": [{"name": "use_tool", "arguments": {"name": "spawn_agent", "arguments": {"tasks": ["@ask"]}}}]},
+        {"text": "Given."},
+    ],
     "hang": [{"text": "never", "first_delay_ms": 60_000}],
     "broken": [{"status": 400}],
 }
@@ -156,6 +160,17 @@ async def test_a_question_is_answered_from_another_window(house: Served) -> None
         assert (resolved["approved"], resolved["reason"]) == (False, "no")
         await one.send(type="approval_response", tool_call_id=asked["tool_call_id"], approved=True)
         assert (await one.until("error"))[-1]["code"] == "not_found"
+
+
+async def test_the_question_of_a_sub_agent_is_asked_and_answered_here(house: Served) -> None:
+    async with window(house) as one:
+        await one.send(type="message", content="@give")
+        asked = (await one.until("approval_request"))[-1]
+        assert asked["tool"] == "shell"
+        assert "operant/worker" in asked["question"]
+        await one.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="no")
+        resolved = next(frame for frame in await one.until("done") if frame["type"] == "approval_resolved")
+        assert (resolved["approved"], resolved["reason"]) == (False, "no")
 
 
 async def test_stop_stops(house: Served) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from operant.app.renewal import SUPERVISED
 from operant.kernel.records import OWNER, ApprovalAsked, Event, MessageQueued, MessageReceived, ToolEnded, text_of
-from operant.kernel.syscalls import SessionList
+from operant.kernel.syscalls import SessionList, SessionStop
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.gateway import served
 from tests.journey.house import ended, say, system
@@ -26,6 +26,7 @@ def use(name: str, /, **arguments: Any) -> dict[str, Any]:
 
 SCRIPT: dict[str, Any] = {
     "again": [{"calls": [use("restart", continue_with="@after Look whether it is right.")]}, {"text": "See you."}],
+    "pause": [{"calls": [use("restart", continue_with="@after")]}, {"hang": True}],
     "after": [{"text": "I am back."}],
     "below": [{"calls": [use("spawn_agent", tasks=["@again"])]}, {"text": "Below."}],
 }
@@ -105,6 +106,25 @@ async def test_where_nobody_would_start_it_again_it_says_so_and_goes_on(tmp_path
         (result,) = [text_of(event.body.parts) for event in events if isinstance(event.body, ToolEnded)]
         assert "--supervised" in result
         assert not made.kernel.stopping.is_set()
+        assert not made.renewal.wanted
+
+
+async def test_a_stop_takes_the_wish_back(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path / "home", server, ALLOWED) as house:
+        made = house.system
+        monkeypatch.setattr(made.renewal, "supervised", True)
+        await say(made, "@pause")
+        async with asyncio.timeout(20):
+            async for seen in made.kernel.follow("s", 0):
+                if isinstance(seen, Event) and isinstance(seen.body, ToolEnded):
+                    break
+        await made.kernel.call(OWNER, SessionStop(session="s"))
+        await ended(made)
+        async with asyncio.timeout(20):
+            while await made.kernel.store.values("renewal"):
+                await asyncio.sleep(0)
         assert not made.renewal.wanted
 
 

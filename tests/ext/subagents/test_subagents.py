@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from operant.kernel.errors import NotFound
 from operant.kernel.records import (
     OWNER,
     ApprovalAsked,
+    Delta,
     Event,
     MessageQueued,
     MessageReceived,
@@ -24,7 +26,15 @@ from operant.kernel.records import (
     TurnEnded,
     text_of,
 )
-from operant.kernel.syscalls import ApprovalAnswer, SessionDispatch, SessionHistory, SessionList, SessionStop, ToolList
+from operant.kernel.syscalls import (
+    ApprovalAnswer,
+    SessionDispatch,
+    SessionHistory,
+    SessionList,
+    SessionOpen,
+    SessionStop,
+    ToolList,
+)
 from operant.sdk import Text
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.house import ended, say, system
@@ -45,6 +55,7 @@ SCRIPT: dict[str, Any] = {
     "six": [{"calls": [spawn(*[f"@say {number}" for number in range(6)])]}, {"text": "All done."}],
     "hangs": [{"calls": [spawn("@never", "@never")]}, {"text": "Not reached."}],
     "never": [{"hang": True}],
+    "both": [{"calls": [spawn("@never", wait=False), spawn("@never")]}, {"text": "Not reached."}],
     "deep": [{"calls": [spawn("@deeper")]}, {"text": "Up."}],
     "deeper": [{"calls": [spawn("@deepest")]}, {"text": "Middle."}],
     "deepest": [{"calls": [spawn("@say no")]}, {"text": "Bottom."}],
@@ -58,6 +69,10 @@ SCRIPT: dict[str, Any] = {
     "asks": [{"calls": [spawn("@shell")]}, {"text": "Asked."}],
     "shell": [{"calls": [call("shell", command="echo hello")]}, {"text": "Ran."}],
     "helped": [{"calls": [call("spawn_agent", tasks=["@say it"], helper="critic")]}, {"text": "Helped."}],
+    "sly": [
+        {"calls": [spawn("@say it", helper="worker/worker"), spawn("@say it", tools=["a)/worker(b"])]},
+        {"text": "Caught."},
+    ],
     "nobody": [{"calls": [spawn("@say it", helper="nobody")]}, {"text": "Alone."}],
     "off": [
         {"calls": [spawn("@say later", wait=False)]},
@@ -160,14 +175,14 @@ async def test_a_turn_has_only_so_many(tmp_path: Path, server: ScriptedServer) -
         assert await children(made) == []
 
 
-async def test_the_third_generation_is_not_offered_the_tool(made: System) -> None:
+async def test_the_third_generation_is_refused_in_words(made: System) -> None:
     await say(made, "@deep")
     await ended(made)
     (child,) = await children(made)
     (grandchild,) = await children(made, child.key)
     assert grandchild.agent == "operant/worker/worker"
     (result,) = results(list(await made.kernel.store.events(grandchild.key)))
-    assert "no tool 'spawn_agent'" in result
+    assert "Agents may call agents 2 deep, and no deeper." in result
     assert await children(made, grandchild.key) == []
 
 
@@ -274,11 +289,29 @@ async def test_an_unknown_helper_is_an_answer_that_names_those_there_are(made: S
     assert "worker" in result
 
 
+async def messages_of(seen: AsyncGenerator[Event | Delta, None], count: int) -> AsyncIterator[MessageReceived]:
+    """Yield the first messages that a session receives."""
+    async with aclosing(seen):
+        async for one in seen:
+            if isinstance(one, Event) and isinstance(one.body, MessageReceived):
+                yield one.body
+                count -= 1
+                if not count:
+                    return
+
+
+async def test_names_that_are_more_than_names_are_refused(made: System) -> None:
+    await say(made, "@sly")
+    assert ["is no name of a helper or a tool" in one for one in results(await ended(made))] == [True, True]
+    assert await children(made) == []
+
+
 async def test_without_waiting_the_result_comes_as_a_message(made: System) -> None:
     await say(made, "@off")
-    events = await ended(made)
-    messages = [event.body for event in events if isinstance(event.body, MessageReceived)]
-    assert "I did later." in text_of(messages[-1].parts)
+    async with asyncio.timeout(20):
+        seen = made.kernel.follow("s", 0)
+        arrived = [one async for one in messages_of(seen, 2)]
+    assert "I did later." in text_of(arrived[1].parts)
     await say(made, "@slowly", session="t")
     events = await ended(made, 2, session="t")
     messages = [event.body for event in events if isinstance(event.body, MessageReceived)]
@@ -312,3 +345,41 @@ async def test_what_a_child_read_from_outside_comes_back_marked_so(made: System)
     (result,) = [event.body for event in events if isinstance(event.body, ToolEnded)]
     assert result.labels == ("outside",)
     assert "untrusted" in text_of(result.parts) or "seal" in text_of(result.parts)
+
+
+async def test_the_budget_of_a_turn_pays_for_its_sub_agents(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 3_000, "completion_tokens": 1_000}
+    script = {
+        "dear": [{"calls": [spawn("@costs", "@costs")], "usage": usage}, {"text": "Too dear.", "usage": usage}],
+        "costs": [{"text": "That was dear.", "usage": usage}],
+        "alone": [{"text": "Cheap.", "usage": usage}],
+    }
+    costly = ScriptedServer(script)
+    more: dict[str, object] = {**ALLOWED, "defaults": {"models": ["scripted/one"], "max_output_tokens": 1_000}}
+    more["budgets"] = {"turn": {"tokens": 13_500}}
+    async with costly.serving(), system(tmp_path / "home", costly, more, window=200_000) as made:
+        await say(made, "@dear")
+        last = (await ended(made))[-1].body
+        assert isinstance(last, TurnEnded)
+        assert last.reason == "budget"
+        assert [(await made.kernel.store.events(one.key))[-1].type for one in await children(made)] == [
+            "turn.ended"
+        ] * 2
+        await say(made, "@alone")
+        assert told(await ended(made, 2))[-1] == "Cheap."
+        for key in ("copy-1", "copy-2", "copy-3"):  # a copy has a parent as well, and pays for itself
+            await made.kernel.call(OWNER, SessionOpen(session=key, parent="s"))
+            await say(made, "@alone", session=key)
+            assert told(await ended(made, session=key)) == ["Cheap."]
+
+
+async def test_a_stop_takes_those_along_that_nobody_waits_for(made: System) -> None:
+    await say(made, "@both")
+    await child_at_work(made, count=2)
+    await made.kernel.call(OWNER, SessionStop(session="s"))
+    for one in await children(made):
+        last = (await until(made, one.key, TurnEnded))[-1].body
+        assert isinstance(last, TurnEnded)
+        assert last.reason == "stopped"
+    events = await ended(made)
+    assert sum(isinstance(event.body, MessageReceived) for event in events) == 1

@@ -14,6 +14,7 @@ from operant.ext.budget.ledger import Hold, Ledger, Owner, Scope
 from operant.ext.budget.limits import within_limits
 from operant.ext.budget.report import Reporter, UsageReport
 from operant.ext.budget.settings import BudgetSettings, Purse
+from operant.ext.budget.trees import Trees
 from operant.ext.budget.wording import priceless, refusal
 from operant.sdk import (
     COMPUTE_AFTER,
@@ -85,10 +86,14 @@ class Desk:
         self._ledger = Ledger(day_of(host.clock.now()))
         self._loading = asyncio.Lock()
         self._loaded = False
+        self._trees = Trees()
 
     async def fit(self, input: ComputeInput, output: ComputeOutput) -> ComputeOutput | Reject | None:
         """Limit a call's output where the budget does not reach for more; refuse it where nothing fits."""
         await self._load()
+        if self._settings.turn.binds:
+            await self._trees.place(self._host.kept, input.session)
+            self._trees.note(input.session.key, amount_of(input.progress.usage))
         scopes = self._scopes(input)
         price = self._host.price(input.model)
         if price is None and any(scope.purse.usd is not None for scope in scopes):
@@ -125,6 +130,7 @@ class Desk:
         if hold is not None and not cost.tokens:
             cost = hold.amount
         self._ledger.spend([scope.key for scope in self._scopes(input)], cost)
+        self._trees.add(input.session.key, cost)
 
     async def failed(self, input: Happened) -> None:
         """Let go of what was held for a call that failed, and count what it cost all the same.
@@ -143,6 +149,7 @@ class Desk:
     async def ended(self, input: Happened) -> None:
         """Let go of what a turn's calls still hold, as after a stop; their questions have been read all the same."""
         self._today()
+        self._trees.ended(input.event.session)
         for hold in self._ledger.release_session(input.event.session, input.event.at):
             self._ledger.spend(hold.keys, hold.least)
 
@@ -157,12 +164,12 @@ class Desk:
     def _scopes(self, input: ComputeInput | ComputedInput) -> tuple[Scope, ...]:
         """Return the budgets that a call falls under."""
         settings, progress = self._settings, input.progress
+        key = input.session.key
         agent, user = input.agent.name.partition("/")[0], progress.author
-        spent = amount_of(progress.usage)
         background = settings.background if progress.trigger in _BACKGROUND else Purse()
         turn = settings.turn if progress.turn else Purse()
         scopes = (
-            Scope(kind="turn", name=progress.turn, purse=turn, spent=spent),
+            Scope(kind="turn", name=self._trees.root(key), purse=turn, spent=self._trees.spent(key)),
             Scope(kind="session", name=input.session.key, purse=settings.session),
             Scope(kind="background", name="", purse=background),
             Scope(kind="user", name=user, purse=settings.users.get(user, Purse())),

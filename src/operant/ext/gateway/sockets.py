@@ -249,9 +249,13 @@ class _Window:
         await self._client.call(SessionStop(session=self._session, turn=frame.turn))
 
     async def _approve(self, frame: ApprovalResponse) -> None:
-        waiting = await self._client.call(ApprovalList(session=self._session))
+        # The question of a sub-agent is named by its id: it waits in a session of its own.
+        waiting = await self._client.call(ApprovalList(session="" if frame.approval_id else self._session))
         meant = [
-            one for one in waiting if one.approval_id == frame.approval_id or one.call_id == (frame.tool_call_id or "-")
+            one
+            for one in waiting
+            if one.approval_id == frame.approval_id
+            or (one.session == self._session and one.call_id == (frame.tool_call_id or "-"))
         ]
         if not meant:
             raise NotFound("Nothing waits for this answer.", "It was answered, or it expired.")

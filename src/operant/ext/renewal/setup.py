@@ -23,6 +23,7 @@ from operant.sdk import (
     SessionDispatch,
     Text,
     ToolInput,
+    TurnEnded,
     tool,
 )
 
@@ -52,7 +53,7 @@ class Renewal:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._wishes = Wishes(host, host.ids.new())
-        self._turns: set[tuple[str, str]] = set()
+        self._turns: dict[tuple[str, str], Wish] = {}
 
     def tool(self) -> FunctionTool:
         """Return the tool."""
@@ -84,15 +85,19 @@ class Renewal:
         if await self._wishes.fulfilled(wish):
             return _DONE
         await self._wishes.keep(wish)
-        self._turns.add((call.session, call.turn))
+        self._turns[call.session, call.turn] = wish
         return _SOON
 
     async def ended(self, input: Happened) -> None:
         """Ask for the restart, now that nothing of the one who wanted it is cut short."""
-        turn = (input.event.session, input.event.turn)
-        if turn in self._turns:
-            self._turns.discard(turn)
-            await self._host.call(KernelRestart())
+        body = input.event.body
+        wish = self._turns.pop((input.event.session, input.event.turn), None)
+        if wish is None:
+            return
+        if isinstance(body, TurnEnded) and body.reason == "stopped":  # a person wants none of it
+            await self._wishes.drop(wish)
+            return
+        await self._host.call(KernelRestart())
 
     async def started(self) -> None:
         """Tell those who wished for it that it has happened."""

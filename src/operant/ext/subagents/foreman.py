@@ -129,11 +129,11 @@ class Foreman:
 
     async def _work(self, child: Child, output: Output) -> Outcome:
         async with self._pool(child.depth):
-            if (await self._now(child)).state == "stopped":
+            if await self._state(child) == "stopped":
                 return Outcome(reason="stopped")
             await self._begin(child)
             outcome = await self._ended(child, output)
-        if child.wait and (await self._now(child)).state == "open":
+        if child.wait and await self._state(child) == "open":
             await self._roster.keep(msgspec.structs.replace(child, state="done"))
         return outcome
 
@@ -171,10 +171,10 @@ class Foreman:
         """Wait for an end, and put it into the parent's session as a message, once."""
         try:
             outcome = await self._work(child, _unheard)
-            now = await self._now(child)
-            if now.state == "stopped":
+            state = await self._state(child)
+            if state == "stopped":
                 return
-            if now.state == "open" or not await self._told(child):
+            if state == "open" or not await self._told(child):
                 await self._roster.keep(msgspec.structs.replace(child, state="reporting"))
                 await self._host.call(
                     SessionDispatch(
@@ -207,8 +207,10 @@ class Foreman:
             origin, author=mine.author, labels=tuple(sorted({*mine.labels, *origin.labels})), address=None
         )
 
-    async def _now(self, child: Child) -> Child:
-        return await self._roster.get(child.session) or child
+    async def _state(self, child: Child) -> str:
+        """Return how a sub-agent stands; one that is forgotten is to do nothing any more."""
+        now = await self._roster.get(child.session)
+        return now.state if now else "stopped"
 
     def _pool(self, depth: int) -> asyncio.Semaphore:
         """Return the places of a generation: who waits for its children holds none of theirs."""

@@ -9,7 +9,7 @@ import msgspec
 
 from operant.ext.subagents.foreman import Foreman, is_open
 from operant.ext.subagents.questions import Questions
-from operant.ext.subagents.roster import Roster
+from operant.ext.subagents.roster import Child, Roster
 from operant.ext.subagents.settings import SubagentSettings
 from operant.ext.subagents.spending import Spending
 from operant.ext.subagents.tool import Offer
@@ -99,5 +99,12 @@ class Watch:
     async def _sweep(self, root: str) -> None:
         """Forget the trees below a session in which nobody works any more."""
         known = [one for one in (await self._roster.all()).values() if one.root == root]
-        busy = {one.root_turn for one in known if one.state in ("open", "reporting")}
+        busy = {one.root_turn for one in known if await self._goes_on(one)}
         await self._roster.drop([one for one in known if one.root_turn not in busy])
+
+    async def _goes_on(self, child: Child) -> bool:
+        """Tell whether anything may still come of one; a stopped one is remembered until its task cannot begin."""
+        if child.state == "stopped":
+            waits = await self._host.kept.inbox(child.session)
+            return bool(waits) or await is_open(self._host, child.session)
+        return child.state in ("open", "reporting")

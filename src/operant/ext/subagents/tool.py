@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -19,11 +20,13 @@ WORKER = "worker"
 _DAY_S = 86_400.0
 """A turn's own limit ends it long before."""
 
+_NAME = re.compile(r"[\w*-]{1,64}")
+
 Task = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
 class SpawnTool:
-    """The tool as one agent is told of it: with its helpers, and deferred where there are none."""
+    """The tool as one agent is told of it: with its helpers, and deferred where there are none to call."""
 
     def __init__(self, inner: FunctionTool, helpers: Mapping[str, str]) -> None:
         self._inner = inner
@@ -41,7 +44,7 @@ class SpawnTool:
 
 
 class Offer:
-    """The toolbox: those who may call nobody are not told that one can."""
+    """The toolbox: each agent is told of its own helpers, and of none in the last generation."""
 
     def __init__(self, foreman: Foreman, settings: SubagentSettings) -> None:
         self._foreman = foreman
@@ -51,11 +54,10 @@ class Offer:
 
     def tools(self, agent: Agent, session: str = "") -> Mapping[str, Tool]:
         """Return the tool of an agent that may call others."""
-        if agent.name.count("/") >= self._settings.depth:
-            return {}
-        helpers = tuple(agent.helpers.items())
+        known = {} if agent.name.count("/") >= self._settings.depth else agent.helpers
+        helpers = tuple(known.items())
         if helpers not in self._shown:
-            self._shown[helpers] = {NAME: SpawnTool(self._inner, agent.helpers)}
+            self._shown[helpers] = {NAME: SpawnTool(self._inner, known)}
         return self._shown[helpers]
 
     def _made(self) -> FunctionTool:
@@ -78,6 +80,8 @@ class Offer:
             raise Refused("There is no task.", "Give at least one.")
         if not call.turn:
             raise Refused("Sub-agents work for a turn, and there is none.", "Ask the agent for it.")
+        if call.agent.name.count("/") >= self._settings.depth:
+            raise Refused(f"Agents may call agents {self._settings.depth} deep, and no deeper.", "Do it yourself.")
         children = await self._foreman.order(call, order)
         if not order.wait:
             self._foreman.send_off([one for one in children if one.state in ("open", "reporting")])
@@ -93,8 +97,11 @@ class Offer:
 
 
 def _named(agent: Agent, helper: str, tools: tuple[str, ...]) -> str:
-    """Name the agent that does the work; the name says what it may do."""
-    narrowed: Any = f"({','.join(sorted(set(tools)))})" if tools else ""
+    """Name the agent that does the work; the name says what it may do. Raises `Refused`."""
+    for name in (*tools, *([helper] if helper else [])):
+        if not _NAME.fullmatch(name):
+            raise Refused(f"{name[:40]!r} is no name of a helper or a tool.")
+    narrowed = f"({','.join(sorted(set(tools)))})" if tools else ""
     return f"{agent.name}/{helper or WORKER}{narrowed}"
 
 

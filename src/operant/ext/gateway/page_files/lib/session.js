@@ -76,11 +76,21 @@ export class SessionModel {
       this.archived = body.archived ?? this.archived;
       return;
     }
+    if (event.type === "note") return this.note(event, body);
     const take = TAKERS[event.type];
     if (!take) return;
     const turn = this.turn(event.turn || `event-${event.seq}`, event);
     turn.version += 1;
     take(this, turn, body, event);
+  }
+
+  /** Take the question of a sub-agent, which is on record in a session of its own. @param {any} event @param {any} body */
+  note(event, body) {
+    const take = event.actor === "extension:subagents" ? TAKERS[body.kind] : undefined;
+    const turn = this.turns.filter((one) => one.started && !one.ended).pop();
+    if (!take || !turn || !body.kind.startsWith("approval.")) return;
+    turn.version += 1;
+    take(this, turn, body.data || {}, event);
   }
 
   /** Take what streams. @param {any} frame */
