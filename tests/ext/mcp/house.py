@@ -14,6 +14,10 @@ from operant.kernel.syscalls import McpApprove, McpServer, McpTest, ToolInvoke, 
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.gateway import Served, served
 
+SCRIPT: dict[str, Any] = {
+    "hello": [{"text": "Hello back."}],
+    "echo": [{"calls": [{"name": "mcp__peer__echo", "arguments": {"text": "mine"}}]}, {"text": "Done."}],
+}
 ROOT = Path(__file__).parents[3]
 
 
@@ -61,7 +65,8 @@ async def furnished(
     home.mkdir(mode=0o700, exist_ok=True)
     if file is not None:
         (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
-    async with served(home, ScriptedServer(), {"mcp": {"servers": servers, **more}}) as system:
+    server = ScriptedServer(SCRIPT)
+    async with server.serving(), served(home, server, {"mcp": {"servers": servers, **more}}) as system:
         yield House(system, folder)
 
 
