@@ -58,7 +58,12 @@ def peer(folder: Path, name: str = "peer", **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def furnished(
-    folder: Path, servers: dict[str, Any], *, file: dict[str, Any] | None = None, **more: Any
+    folder: Path,
+    servers: dict[str, Any],
+    *,
+    file: dict[str, Any] | None = None,
+    gateway: dict[str, Any] | None = None,
+    **more: Any,
 ) -> AsyncIterator[House]:
     """Run a system with servers in `operant.yaml`, and others in `mcp.json`."""
     home = folder / "home"
@@ -66,7 +71,10 @@ async def furnished(
     if file is not None:
         (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
     server = ScriptedServer(SCRIPT)
-    async with server.serving(), served(home, server, {"mcp": {"servers": servers, **more}}) as system:
+    async with (
+        server.serving(),
+        served(home, server, {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}) as system,
+    ):
         yield House(system, folder)
 
 

@@ -54,6 +54,9 @@ def _offer_skills(server: Server[Any], client_of: ClientOf, skills: Skills) -> N
     async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=await told(skills.resources(client_of(context))))
 
+    async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[skills.template])
+
     async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return types.ReadResourceResult(contents=[await told(skills.read(client_of(context), str(params.uri)))])
 
@@ -68,6 +71,7 @@ def _offer_skills(server: Server[Any], client_of: ClientOf, skills: Skills) -> N
 
     page = types.PaginatedRequestParams
     server.add_request_handler("resources/list", page, list_resources)
+    server.add_request_handler("resources/templates/list", page, list_templates)
     server.add_request_handler("resources/read", types.ReadResourceRequestParams, read_resource)
     server.add_request_handler("skills/list", page, list_skills)
     server.add_request_handler("skills/get", SkillParams, get_skill)

@@ -50,6 +50,10 @@ class Shown(Record):
 class Skills:
     """Answer about the skills of one agent; what is on the disk now is what is told."""
 
+    template = types.ResourceTemplate(
+        uri_template="skill://{skill}/{+path}", name="skill", description="A file of a skill; see skills/list."
+    )
+
     def __init__(self, agent: str) -> None:
         self._agent = agent
 

@@ -30,7 +30,7 @@ from operant.sdk import (
     ToolSpec,
 )
 
-MOST_PICTURE = 4 * 1024 * 1024
+MOST_MEDIA = 4 * 1024 * 1024
 
 
 class Ask(Record, forbid_unknown_fields=True):
@@ -130,10 +130,12 @@ class Desk:
         return content
 
     async def _file(self, part: BlobRef) -> Any:
-        if self._blobs is None or not part.media_type.startswith("image/") or part.size > MOST_PICTURE:
+        kind = part.media_type.partition("/")[0]
+        if self._blobs is None or kind not in ("image", "audio") or part.size > MOST_MEDIA:
             return types.TextContent(text=f"[{part.name or 'file'}: {part.media_type}, {part.size:,} bytes]")
         data = base64.b64encode(await self._blobs.get_blob(part.digest)).decode()
-        return types.ImageContent(data=data, mime_type=part.media_type)
+        made = types.ImageContent if kind == "image" else types.AudioContent
+        return made(data=data, mime_type=part.media_type)
 
 
 def _own(name: str, kind: type[Record]) -> types.Tool:
