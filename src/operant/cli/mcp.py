@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import click
 
-from operant.cli.here import call
+from operant.cli.here import call, home, with_link
 from operant.cli.inert import one_line
 from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
+from operant.kernel.errors import Missing
 from operant.kernel.records import Json
 from operant.kernel.syscalls import McpAdd, McpApprove, McpList, McpRemove, McpServer, McpTest, McpTool
 
@@ -95,6 +99,24 @@ def approve(name: str, tool: str, as_json: bool) -> None:
         print_json({"name": name, "approved": fresh})
         return
     say(f"Offered now: {', '.join(one_line(one, _WIDTH) for one in fresh)}." if fresh else "Nothing had changed.")
+
+
+@command.command("serve", help="Be an MCP server on standard input and output, for a program that starts this.")
+def serve() -> None:
+    """Serve."""
+    from operant.app.config import load_config
+    from operant.app.neighbours import find_all
+    from operant.ext.mcp.settings import McpSettings
+    from operant.kit.clock import SystemClock
+    from operant.kit.ids import SystemIds
+
+    try:
+        from operant.ext.mcp.serve.stdio import serve as serve_stdio
+    except ImportError as error:
+        raise Missing("MCP needs a package that is not there.", "pip install 'operant[mcp]'") from error
+    settings: Any = load_config(home().path, os.environ, find_all(home().path).extensions).sections.get("mcp")
+    ids = SystemIds(SystemClock().now)
+    with_link(lambda link: serve_stdio(link, (settings or McpSettings()).serve, ids.new))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -14,6 +14,10 @@ from operant.kernel.syscalls import McpApprove, McpServer, McpTest, ToolInvoke, 
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.gateway import Served, served
 
+SCRIPT: dict[str, Any] = {
+    "hello": [{"text": "Hello back."}],
+    "echo": [{"calls": [{"name": "mcp__peer__echo", "arguments": {"text": "mine"}}]}, {"text": "Done."}],
+}
 ROOT = Path(__file__).parents[3]
 
 
@@ -54,14 +58,23 @@ def peer(folder: Path, name: str = "peer", **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def furnished(
-    folder: Path, servers: dict[str, Any], *, file: dict[str, Any] | None = None, **more: Any
+    folder: Path,
+    servers: dict[str, Any],
+    *,
+    file: dict[str, Any] | None = None,
+    gateway: dict[str, Any] | None = None,
+    **more: Any,
 ) -> AsyncIterator[House]:
     """Run a system with servers in `operant.yaml`, and others in `mcp.json`."""
     home = folder / "home"
     home.mkdir(mode=0o700, exist_ok=True)
     if file is not None:
         (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
-    async with served(home, ScriptedServer(), {"mcp": {"servers": servers, **more}}) as system:
+    server = ScriptedServer(SCRIPT)
+    async with (
+        server.serving(),
+        served(home, server, {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}) as system,
+    ):
         yield House(system, folder)
 
 

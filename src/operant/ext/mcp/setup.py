@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from operant.ext.mcp.desk import Desk
 from operant.ext.mcp.links import FIRST_S, Links
+from operant.ext.mcp.serve.http import Endpoint
 from operant.ext.mcp.settings import McpSettings
 from operant.sdk import DAEMON_STARTED, DISPATCH_BEFORE, DispatchInput, Host, Plain
 
@@ -22,7 +23,10 @@ async def setup(host: Host, settings: McpSettings) -> AsyncGenerator[None]:
     async def arrived(input: DispatchInput) -> None:
         await links.first()
 
-    async with links.living():
+    endpoint = Endpoint(host, settings.serve)
+    async with endpoint.living(), links.living():
+        if settings.serve.http:
+            host.mount(endpoint.mount())
         Desk(links).register(host)
         host.toolbox(links)
         host.hook(DAEMON_STARTED, started)
