@@ -36,7 +36,7 @@ def delta(kind: Any, text: str) -> Delta:
     return Delta(session="s", turn="t", kind=kind, text=text)
 
 
-def shown_of(telling: Telling, seen: Event) -> list[Any]:
+def shown_of(telling: Telling, seen: Event | Delta) -> list[Any]:
     return [*telling.see(seen)]
 
 
