@@ -42,6 +42,8 @@ class Editor:
         if not self.answers:
             await asyncio.Event().wait()
         answer = self.answers.pop(0)
+        if answer == "nonsense":
+            return {"outcome": {"outcome": "perhaps"}}
         if answer == "cancelled":
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         chosen = next(one.option_id for one in options if one.kind == answer)

@@ -13,7 +13,7 @@ import acp
 import pytest
 
 from operant.sdk.testing.server import ScriptedServer
-from tests.cli.acp.editor import editing, environment, prepare
+from tests.cli.acp.editor import PATIENCE_S, editing, environment, prepare
 from tests.cli.process import Operant
 
 WRITE = {"name": "write_file", "arguments": {"path": "notes.txt", "content": "one\n"}}
@@ -172,6 +172,59 @@ async def test_agents_and_models_are_chosen(home: Path, tmp_path: Path, server: 
         await seen.agent.close_session(session_id=session)
         with pytest.raises(acp.RequestError, match="no session"):
             await seen.ask(session, "@hello")
+
+
+async def test_a_message_meanwhile_steers_the_same_turn(home: Path, tmp_path: Path) -> None:
+    async with editing(home) as seen, asyncio.TaskGroup() as group:
+        session = await seen.begin(tmp_path)
+        first = group.create_task(seen.ask(session, "@shell"))
+        await seen.editor.until(lambda: bool(seen.editor.asked))
+        second = group.create_task(seen.ask(session, "and be brief"))
+        waiting = (await asyncio.to_thread(Operant(home), "approval", "list", "--json")).json()
+        await asyncio.to_thread(Operant(home), "approval", "allow", waiting[0]["approval_id"])
+        assert {(await first).stop_reason, (await second).stop_reason} == {"end_turn"}
+
+
+async def test_a_turn_that_may_go_no_further_says_why_it_ended(home: Path, tmp_path: Path) -> None:
+    with (home / "operant.yaml").open("a") as settings:
+        settings.write("agents: {operant: {max_steps: 1}}\n")
+    async with editing(home) as seen:
+        session = await seen.begin(tmp_path)
+        assert (await seen.ask(session, "@files")).stop_reason == "max_turn_requests"
+
+
+async def test_the_death_of_the_daemon_ends_nothing(home: Path, tmp_path: Path) -> None:
+    with Operant(home).serving() as daemon:
+        async with editing(home) as seen, asyncio.TaskGroup() as group:
+            session = await seen.begin(tmp_path)
+            asking = group.create_task(seen.ask(session, "@shell"))
+            await seen.editor.until(lambda: bool(seen.editor.asked))
+            daemon.kill()
+            await asyncio.to_thread(daemon.wait)
+            waiting = (await asyncio.to_thread(Operant(home), "approval", "list", "--json")).json()
+            await asyncio.to_thread(Operant(home), "approval", "allow", waiting[0]["approval_id"])
+            assert (await asking).stop_reason == "end_turn"
+            assert seen.editor.text().endswith("It ran.")
+
+
+async def test_a_signal_ends_it_well(home: Path, tmp_path: Path) -> None:
+    async with editing(home) as seen:
+        session = await seen.begin(tmp_path)
+        await seen.ask(session, "@hello")
+        seen.process.terminate()
+        async with asyncio.timeout(PATIENCE_S):
+            assert await seen.process.wait() == 0
+
+
+async def test_an_answer_that_is_none_allows_nothing(home: Path, tmp_path: Path) -> None:
+    async with editing(home, answers=["nonsense", "nonsense"]) as seen, asyncio.TaskGroup() as group:
+        session = await seen.begin(tmp_path)
+        asking = group.create_task(seen.ask(session, "@shell"))
+        await seen.editor.until(lambda: bool(seen.editor.asked))
+        waiting = (await asyncio.to_thread(Operant(home), "approval", "list", "--json")).json()
+        await asyncio.to_thread(Operant(home), "approval", "deny", waiting[0]["approval_id"])
+        assert (await asking).stop_reason == "end_turn"
+        assert seen.editor.of("tool_call_update")[-1].status == "failed"
 
 
 async def test_what_cannot_be_done_is_said(home: Path, tmp_path: Path) -> None:

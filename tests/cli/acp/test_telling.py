@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import acp
 from hypothesis import given
 from hypothesis import strategies as some
 
 from operant.cli.acp.acts import act, fenced
 from operant.cli.acp.place import told
+from operant.cli.acp.prompt import parts_of
 from operant.cli.acp.telling import Telling
 from operant.kernel.records import (
     Agent,
+    BlobRef,
     Body,
     Delta,
     Event,
@@ -76,6 +79,14 @@ def test_what_was_rewritten_or_tried_again_is_said_so() -> None:
     assert spoken(telling, event(TurnEnded(reason="budget", sentence="No more today."))) == "\n\nNo more today."
 
 
+def test_who_comes_in_the_middle_of_an_answer_is_told_it_whole() -> None:
+    telling = Telling("/w")
+    telling.see(event(TurnStarted()))
+    telling.join()
+    assert spoken(telling, delta("text", "the end."), replied("This is the end.")) == "This is the end."
+    assert spoken(telling, delta("text", "More"), replied("More.")) == "\n\nMore."
+
+
 def test_a_plan_has_every_task_that_still_counts() -> None:
     telling = Telling("/w")
     for task in (
@@ -124,6 +135,25 @@ def test_text_cannot_leave_its_block(text: str) -> None:
     fence = block.partition("\n")[0]
     assert block.count(fence) == 2 + ("".join(text.split(fence)).count(fence))
     assert fence not in text
+
+
+class Blobs:
+    """Keep what is put, as a system would."""
+
+    async def call(self, call: Any) -> BlobRef:
+        return BlobRef(digest=call.text, size=1, media_type=call.media_type, name=call.name)
+
+
+@given(some.text(), some.text(), some.sampled_from(["", "file://", "https://[", "zed:///agent/file?path="]))
+async def test_any_address_of_a_resource_is_taken(uri: str, text: str, scheme: str) -> None:
+    embedded = acp.resource_block(acp.embedded_text_resource(scheme + uri, text))
+    link = acp.resource_link_block("n", scheme + uri)
+    picture = acp.image_block("AAAA", "image/png", uri=scheme + uri)
+    words, named, kept = await parts_of(cast(Any, Blobs()), [embedded, link, picture])
+    assert isinstance(words, Text) and isinstance(named, Text) and isinstance(kept, BlobRef)
+    assert text in words.text
+    assert words.text.strip().count('<file path="') == 1 + text.count('<file path="')
+    assert kept.name and "/" not in kept.name
 
 
 def test_names_of_directories_are_no_instructions() -> None:

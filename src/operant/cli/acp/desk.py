@@ -280,7 +280,7 @@ def _told() -> Generator[None]:
 
 
 def _whole(cwd: str) -> str:
-    if not PurePath(cwd).is_absolute():
+    if not PurePath(cwd).is_absolute() or "\0" in cwd:
         raise Invalid(f"{cwd!r} is no whole path.", "The working directory of a session is given in full.")
     return cwd
 

@@ -84,13 +84,14 @@ async def _kept(client: Client, data: str, media_type: str, name: str) -> BlobRe
 
 def _where(uri: str) -> str:
     """Return the path that a `file:` address names, else the address."""
-    address = urlsplit(uri)
-    return (
-        unquote(address.path) + (f"#{address.fragment}" if address.fragment else "")
-        if address.scheme == "file"
-        else uri
-    )
+    try:
+        address = urlsplit(uri)
+    except ValueError:
+        return uri
+    if address.scheme != "file":
+        return uri
+    return unquote(address.path) + (f"#{address.fragment}" if address.fragment else "")
 
 
 def _name(uri: str, otherwise: str) -> str:
-    return PurePath(unquote(urlsplit(uri).path)).name or otherwise
+    return PurePath(_where(uri).partition("#")[0]).name or otherwise

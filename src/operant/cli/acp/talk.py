@@ -80,6 +80,7 @@ class Talk:
                 updates = self._telling.see(event)
                 for update in updates if show else ():
                     await self._show(update)
+        self._telling.join()
 
     async def attend(self) -> None:
         """Show what happens from here on, and ask what waits for an answer."""
@@ -198,16 +199,17 @@ class Talk:
     def _answered(self, approval_id: str) -> None:
         """Wait no longer for an answer that was given here or elsewhere."""
         task = self._questions.pop(approval_id, None)
-        if task is not None and task is not asyncio.current_task():
+        if task is not None:
             task.cancel()
 
     async def _ask(self, asked: Approval) -> None:
         call = self._telling.question(asked)
         try:
             given = await self._editor.request_permission(session_id=self.key, tool_call=call, options=[*_OPTIONS])
-        except (RequestError, ConnectionError) as error:
+        except (RequestError, ConnectionError, ValueError) as error:
             _log.warning("the editor cannot ask: %s; operant approval list has the question", error)
             return
+        self._questions.pop(asked.approval_id, None)  # from here on nobody takes it back: an answer is given whole
         answer, scope = _read(given)
         if not answer and any(prompt.cancelled for prompt in self._prompts.values()):
             return  # stopping the turn takes the question back

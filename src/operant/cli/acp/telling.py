@@ -52,6 +52,8 @@ class Telling:
         self.workspace = workspace
         self.mine: set[str] = set()
         self._turn = ""
+        self._open = False
+        self._deaf = False
         self._flowed = ""  # of the step that arrives
         self._thought = False
         self._break = False
@@ -62,12 +64,17 @@ class Telling:
         self._tails: dict[str, str] = {}
         self._tasks: dict[str, TaskChanged] = {}
 
+    def join(self) -> None:
+        """Begin to take deltas; those of a step that began before are told when it is whole."""
+        self._deaf = self._open
+
     def see(self, seen: Event | Delta) -> list[SessionUpdate]:
         """Return what the editor is to show of it."""
         if isinstance(seen, Delta):
-            return self._delta(seen)
+            return [] if self._deaf and seen.kind in ("text", "reasoning") else self._delta(seen)
         if isinstance(seen.body, TurnStarted | MessageReceived):
             self._turn = seen.turn or self._turn
+        self._open = not isinstance(seen.body, TurnEnded) and (self._open or isinstance(seen.body, TurnStarted))
         if not isinstance(seen.body, Body):
             return []
         return self._event(seen.body) or self._work(seen.body)
@@ -140,7 +147,7 @@ class Telling:
     def _restarted(self, why: str) -> list[SessionUpdate]:
         again = f"trying again: {why}" if why else "trying again"
         note = self._note(f"{again} (what is above of this answer no longer counts)" if self._flowed else again)
-        self._flowed = ""
+        self._flowed, self._deaf = "", False
         return note
 
     def _received(self, body: MessageReceived) -> list[SessionUpdate]:
@@ -163,7 +170,7 @@ class Telling:
             updates += self._say(text[len(self._flowed) :])
         else:
             updates += [*self._note("the answer changed; this is what counts:"), *self._say(text)]
-        self._flowed, self._thought, self._told = "", False, text
+        self._flowed, self._thought, self._deaf, self._told = "", False, False, text
         self._break = self._break or bool(text)
         return updates
 
@@ -177,7 +184,7 @@ class Telling:
         return self._whole(text)
 
     def _ended_turn(self, body: TurnEnded) -> list[SessionUpdate]:
-        self._flowed, self._thought = "", False
+        self._flowed, self._thought, self._deaf = "", False, False
         self._tails.clear()
         return [] if body.sentence in ("", self._sent) else self._whole(body.sentence)
 
