@@ -21,6 +21,7 @@ SCRIPT = {
     "hello": [{"text": "Good morning {1}.", "reasoning": "They greet me."}],
     "files": [{"text": "I write.", "calls": [WRITE]}, {"text": "It is done."}],
     "shell": [{"calls": [{"name": "shell", "arguments": {"command": "echo from the shell"}}]}, {"text": "It ran."}],
+    "helped": [{"calls": [{"name": "spawn_agent", "arguments": {"tasks": ["@shell"]}}]}, {"text": "Asked."}],
     "stall": [{"text": "I begin and then", "chunks": 4, "stall_after": 3}],
 }
 LOUD = """
@@ -105,6 +106,32 @@ async def test_a_question_that_a_kill_left_is_asked_again(home: Path, tmp_path: 
     async with editing(home, answers=["allow_once"]) as seen:
         await seen.agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
         await seen.editor.until(lambda: seen.editor.text().endswith("It ran."))
+        assert len(seen.editor.asked) == 1
+
+
+@pytest.mark.parametrize(("answer", "status"), [("allow_once", "completed"), ("reject_once", "failed")])
+async def test_a_sub_agent_asks_here_too(home: Path, tmp_path: Path, answer: str, status: str) -> None:
+    async with editing(home, answers=[answer]) as seen:
+        session = await seen.begin(tmp_path)
+        await seen.ask(session, "@helped")
+        (asked,) = seen.editor.asked
+        assert "echo from the shell" in asked.content[0].content.text
+        ended = [one for one in seen.editor.of("tool_call_update") if one.tool_call_id == asked.tool_call_id]
+        assert ended[-1].status == status
+        assert seen.editor.text() == "Asked."
+
+
+async def test_what_a_sub_agent_asked_is_asked_again_after_a_kill(home: Path, tmp_path: Path) -> None:
+    async with editing(home) as seen:
+        session = await seen.begin(tmp_path)
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(_failing(seen.ask(session, "@helped")))
+            await seen.editor.until(lambda: bool(seen.editor.asked))
+            seen.process.kill()
+            await asking
+    async with editing(home, answers=["allow_once"]) as seen:
+        await seen.agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+        await seen.editor.until(lambda: seen.editor.text().endswith("Asked."))
         assert len(seen.editor.asked) == 1
 
 

@@ -14,6 +14,7 @@ from acp.helpers import ContentBlock, SessionUpdate
 from acp.interfaces import Client as Editor
 from acp.schema import AllowedOutcome, PermissionOption, RequestPermissionResponse, StopReason
 
+from operant.cli.acp.others import approval, foreign, plain
 from operant.cli.acp.prompt import note, parts_of
 from operant.cli.acp.telling import Telling
 from operant.kernel.errors import OperantError, Unavailable
@@ -68,6 +69,7 @@ class Talk:
         self._ids = SystemIds(SystemClock().now)
         self._prompts: dict[str, _Prompt] = {}
         self._questions: dict[str, asyncio.Task[None]] = {}
+        self._others: dict[str, Approval] = {}
         self._following: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------ what was, and what happens
@@ -75,8 +77,9 @@ class Talk:
     async def read(self, *, show: bool) -> None:
         """Read the history so far, and show all of it to the editor where it has not got it itself."""
         while events := await self._page():
-            for event in events:
+            for event in map(plain, events):
                 self._seq = event.seq
+                self._keep(event)
                 updates = self._telling.see(event)
                 for update in updates if show else ():
                     await self._show(update)
@@ -85,8 +88,10 @@ class Talk:
     async def attend(self) -> None:
         """Show what happens from here on, and ask what waits for an answer."""
         self._follow_on()
-        for one in await self._client.call(ApprovalList(session=self.key)):
-            self._question(one)
+        waiting = await self._client.call(ApprovalList())
+        for one in waiting:
+            if one.session == self.key or one.approval_id in self._others:
+                self._question(self._others.get(one.approval_id, one))
 
     def leave(self) -> None:
         """Follow no longer; what runs goes on."""
@@ -115,7 +120,8 @@ class Talk:
             if not prompt.done.done():
                 prompt.done.set_exception(ended)
 
-    async def _take(self, seen: Event | Delta) -> None:
+    async def _take(self, taken: Event | Delta) -> None:
+        seen = plain(taken) if isinstance(taken, Event) else taken
         for update in self._telling.see(seen):
             await self._show(update)
         if not isinstance(seen, Event):
@@ -125,18 +131,23 @@ class Talk:
             case MessageReceived() as body if body.external_id in self._prompts:
                 await self._received(self._prompts[body.external_id], seen.turn)
             case ApprovalAsked() as body:
-                self._question(
-                    Approval(
-                        approval_id=body.approval_id, session=self.key, agent="", name=body.name, asked=seen.at,
-                        arguments=body.arguments, question=body.question, expires=body.expires, call_id=body.call_id,
-                    )
-                )  # fmt: skip
+                self._keep(seen)
+                self._question(approval(seen, body))
             case ApprovalAnswered() as body:
+                self._keep(seen)
                 self._answered(body.approval_id)
             case TurnEnded() as body:
                 self._ended(seen.turn, body)
             case _:
                 return
+
+    def _keep(self, event: Event) -> None:
+        """Keep what sub-agents ask as long as it waits: their turns are not those of this session."""
+        body = event.body
+        if isinstance(body, ApprovalAsked) and foreign(body.call_id):
+            self._others[body.approval_id] = approval(event, body)
+        elif isinstance(body, ApprovalAnswered):
+            self._others.pop(body.approval_id, None)
 
     async def _received(self, prompt: _Prompt, turn: str) -> None:
         prompt.turn = turn
@@ -144,7 +155,7 @@ class Talk:
             await self._client.call(SessionStop(session=self.key, turn=turn))
 
     def _ended(self, turn: str, body: TurnEnded) -> None:
-        for approval_id in tuple(self._questions):
+        for approval_id in self._questions.keys() - self._others.keys():
             self._answered(approval_id)
         for prompt in self._prompts.values():
             if prompt.turn == turn and not prompt.done.done():

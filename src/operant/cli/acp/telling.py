@@ -15,9 +15,11 @@ from acp.helpers import SessionUpdate
 from acp.schema import PlanEntryStatus, ToolCallStatus, ToolCallUpdate
 
 from operant.cli.acp.acts import act, fenced, in_full, words
+from operant.cli.acp.others import foreign
 from operant.cli.acp.prompt import said
 from operant.cli.calls import asked_for, parsed
 from operant.kernel.records import (
+    ApprovalAnswered,
     ApprovalAsked,
     Body,
     ContextCompacted,
@@ -103,6 +105,8 @@ class Telling:
         match body:
             case ApprovalAsked():
                 return self._asked(body)
+            case ApprovalAnswered() if foreign(body.call_id):
+                return self._answered(body)
             case ToolStarted():
                 return self._started(body)
             case ToolEnded():
@@ -216,6 +220,12 @@ class Telling:
 
     def _asked(self, body: ApprovalAsked) -> list[SessionUpdate]:
         return [self._announce(body.call_id, body.name, body.arguments, "pending")]
+
+    def _answered(self, body: ApprovalAnswered) -> list[SessionUpdate]:
+        """End what stands for a sub-agent's question; its call goes on in a session of its own."""
+        if self._announced.pop(body.call_id, None) is None:
+            return []
+        return [update_tool_call(body.call_id, status="completed" if body.answer == "allow" else "failed")]
 
     def _started(self, body: ToolStarted) -> list[SessionUpdate]:
         return [self._announce(body.call_id, body.name, body.arguments, "in_progress")]
