@@ -11,7 +11,6 @@ from operant.sdk.testing.server import ScriptedServer
 from tests.ext.services.house import GUARD, write_skill
 from tests.journey.browser import Watched, browsing, needs_browser, stumbles
 from tests.journey.gateway import Served, served
-from tests.journey.test_page_views import settled
 
 pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -67,6 +66,11 @@ async def test_a_service_is_allowed_stopped_and_taken_back(page: Watched, house:
     assert "\u202e" not in await log.inner_text()
     await page.picture("service-running")
 
+    await view.get_by_role("main").get_by_role("link", name=NAME).click()
+    await view.get_by_role("heading", name="Instructions").wait_for()
+    await view.get_by_role("main").get_by_text("running").wait_for()
+    await view.get_by_role("main").get_by_role("link", name=NAME).click()
+
     await view.get_by_role("button", name="Stop", exact=True).click()
     await view.get_by_role("dialog").get_by_text("guards nothing").wait_for()
     await view.get_by_role("dialog").get_by_role("button", name="Stop").click()
@@ -107,9 +111,11 @@ async def test_services_can_be_read_by_everybody(house: Served, width: int, dark
     link = f"{house.url}/#login={await house.login_code()}"
     async with browsing(link, width=width, height=900, dark=dark) as page:
         await page.page.get_by_label("Message", exact=True).wait_for()
-        for place in ("services", f"services/{NAME}", "services/nobody"):
+        shown = {"services": "All services", f"services/{NAME}": "What it asks for", "services/nobody": "Not there"}
+        for place, words in shown.items():
             await page.go(place)
-            await settled(page.page)
+            await page.page.get_by_label(words).or_(page.page.get_by_role("heading", name=words)).first.wait_for()
+            await page.page.wait_for_function("() => !document.querySelector('.loading')")
             await page.picture(f"{place.replace('/', '-')}-{width}-{'dark' if dark else 'light'}")
             assert not await stumbles(page.page), place
             wider = await page.page.evaluate("document.documentElement.scrollWidth - innerWidth")

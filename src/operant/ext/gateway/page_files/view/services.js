@@ -11,7 +11,7 @@ import { Confirm, Dialog, Empty, Loaded, Table, Tag, View } from "./parts.js";
 
 const TONES = /** @type {Record<string, string>} */ ({ running: "good", degraded: "warn", waiting: "warn", ungranted: "warn", failed: "bad" });
 const WORDS = /** @type {Record<string, string>} */ ({ ungranted: "not allowed" });
-const FRESH_MS = 2000;
+const FRESH_MS = 3000;
 const LINES = 300;
 
 /** @param {{route: any}} props */
@@ -42,8 +42,8 @@ function changed(one) {
   return Boolean(one.running && one.digest && one.running !== one.digest);
 }
 
-/** @param {{one: any}} props */
-function State({ one }) {
+/** How a service stands, in a word. @param {{one: any}} props */
+export function State({ one }) {
   return html`<${Tag} tone=${TONES[one.state]}>${WORDS[one.state] || one.state}<//> ${one.reason ? html`<span class="muted">${exposed(one.reason)}</span>` : ""}`;
 }
 
