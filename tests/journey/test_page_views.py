@@ -24,8 +24,8 @@ SCRIPT: dict[str, Any] = {
     "quick": [{"text": "Quick answer."}],
 }
 VIEWS = (
-    "activity", "usage", "approvals", "agents", "agents/operant", "skills", "skills/summarize", "tools", "tools/shell",
-    "models", "system",
+    "activity", "usage", "approvals", "agents", "agents/operant", "skills", "skills/summarize", "services", "tools",
+    "tools/shell", "models", "system",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run", "Ask once and print the answer."),
         "open": ("open", "Open the web page, logged in."),
         "session": ("session", "List, show, stop, search, copy and erase conversations."),
+        "acp": ("acp.command", "Serve an editor (Zed, JetBrains); the editor starts it."),
         "approval": ("approval", "See and answer what waits for your yes or no."),
     },
     "Look": {

@@ -976,7 +976,7 @@ class BlobGet(Syscall[str]):
 
 
 class BlobPut(Syscall[BlobRef]):
-    """Keep text as a blob."""
+    """Keep text, or bytes as base64, as a blob."""
 
     call = "blob.put"
     capability = "session.dispatch"
@@ -984,6 +984,7 @@ class BlobPut(Syscall[BlobRef]):
     text: str
     media_type: str = "text/plain"
     name: str = ""
+    encoding: Literal["utf-8", "base64"] = "utf-8"
 
 
 class Status(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ from operant.sdk import (
     BlobRef,
     Hit,
     Host,
+    Invalid,
     MessageList,
     MessageTrace,
     OutboxItem,
@@ -47,8 +49,12 @@ class Lookup:
         return data.decode(errors="replace")
 
     async def keep(self, who: Principal, call: BlobPut) -> BlobRef:
-        """Keep text as a blob."""
-        return await self._host.blobs.put_blob(call.text.encode(), call.media_type, call.name)
+        """Keep text, or bytes as base64, as a blob."""
+        try:
+            data = b64decode(call.text, validate=True) if call.encoding == "base64" else call.text.encode()
+        except ValueError as error:
+            raise Invalid("This is no base64.", "Send it without line breaks, with its padding.") from error
+        return await self._host.blobs.put_blob(data, call.media_type, call.name)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ import { Chat } from "./view/chat.js";
 import { Login } from "./view/login.js";
 import { Models } from "./view/models.js";
 import { Palette } from "./view/palette.js";
+import { Services } from "./view/services.js";
 import { Sidebar } from "./view/sidebar.js";
 import { Skills } from "./view/skills.js";
 import { System } from "./view/system.js";
@@ -22,8 +23,8 @@ import { Trace } from "./view/trace.js";
 import { Usage } from "./view/usage.js";
 
 const VIEWS = /** @type {Record<string, any>} */ ({
-  s: Chat, new: Chat, trace: Trace, activity: Activity, usage: Usage, approvals: Approvals, agents: Agents, skills: Skills, tools: Tools,
-  models: Models, system: System,
+  s: Chat, new: Chat, trace: Trace, activity: Activity, usage: Usage, approvals: Approvals, agents: Agents, skills: Skills, services: Services,
+  tools: Tools, models: Models, system: System,
 });
 
 function App() {

@@ -46,6 +46,21 @@ export function useLoaded(load, on) {
   return { ...state, again: () => again((count) => count + 1) };
 }
 
+/**
+ * Fetch something, and again a while after each answer as long as the page is looked at.
+ * @param {() => Promise<any>} load @param {any[]} on @param {number} ms 0 for not again
+ */
+export function useFresh(load, on, ms) {
+  const state = useLoaded(load, on);
+  useEffect(() => {
+    if (!ms || (state.data === null && !state.error)) return undefined;
+    const next = () => (document.hidden ? document.addEventListener("visibilitychange", next, { once: true }) : state.again());
+    const due = setTimeout(next, ms);
+    return () => (clearTimeout(due), document.removeEventListener("visibilitychange", next));
+  }, [state.data, state.error, ms]);
+  return state;
+}
+
 const theme = () => localStorage.getItem("operant.theme") || "system";
 
 export const shell = new Store({

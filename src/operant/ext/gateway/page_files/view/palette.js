@@ -41,7 +41,7 @@ export function Palette({ route, close }) {
 function entries(state, route) {
   const here = (/** @type {string} */ command) => () => dispatchEvent(new CustomEvent("operant:command", { detail: command }));
   const places = [["new", "plus", "New session"], ["activity", "activity", "Activity"], ["usage", "chart-column", "Usage"], ["approvals", "hand", "Approvals"],
-    ["agents", "bot", "Agents"], ["skills", "scroll-text", "Skills"], ["tools", "wrench", "Tools"], ["models", "cpu", "Models"], ["system", "gauge", "System"]];
+    ["agents", "bot", "Agents"], ["skills", "scroll-text", "Skills"], ["services", "layers", "Services"], ["tools", "wrench", "Tools"], ["models", "cpu", "Models"], ["system", "gauge", "System"]];
   const chat = route.name !== "s" ? [] : [["stop", "circle-stop", "Stop the turn"], ["rename", "pencil", "Rename this session"], ["archive", "archive", "Archive this session"],
     ["export", "download", "Export this session"], ["fork", "git-fork", "Copy this session"], ["clear", "rotate-ccw", "Begin this session anew"], ["deep", "layers", "Switch deep work on or off"]];
   const themes = [["system", "monitor"], ["light", "sun"], ["dark", "moon"]];

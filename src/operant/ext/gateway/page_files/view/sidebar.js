@@ -10,7 +10,7 @@ import { Ask, Confirm, Menu } from "./parts.js";
 
 const PLACES = [
   ["activity", "activity", "Activity"], ["usage", "chart-column", "Usage"], ["approvals", "hand", "Approvals"],
-  ["agents", "bot", "Agents"], ["skills", "scroll-text", "Skills"], ["tools", "wrench", "Tools"], ["models", "cpu", "Models"], ["system", "gauge", "System"],
+  ["agents", "bot", "Agents"], ["skills", "scroll-text", "Skills"], ["services", "layers", "Services"], ["tools", "wrench", "Tools"], ["models", "cpu", "Models"], ["system", "gauge", "System"],
 ];
 const THEMES = [["system", "monitor", "As the system"], ["light", "sun", "Light"], ["dark", "moon", "Dark"]];
 

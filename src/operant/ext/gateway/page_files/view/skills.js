@@ -7,6 +7,7 @@ import { markdown } from "../lib/markdown.js";
 import { path } from "../lib/route.js";
 import { useLoaded } from "../lib/store.js";
 import { Empty, Loaded, Table, Tag, View } from "./parts.js";
+import { State as Standing } from "./services.js";
 
 const TONES = /** @type {Record<string, string>} */ ({ ready: "good", missing: "warn", broken: "bad", hidden: "" });
 
@@ -31,10 +32,11 @@ function State({ one }) {
 
 /** @param {{name: string}} props */
 function One({ name }) {
-  const state = useLoaded(() => api.get(`/api/skills/${encodeURIComponent(name)}`), [name]);
-  return html`<${View} title=${name} actions=${html`<a class="button" href=${path("skills")}>All skills</a>`}><${Loaded} state=${state}>${(/** @type {any} */ skill) => html`
+  const state = useLoaded(() => Promise.all([api.get(`/api/skills/${encodeURIComponent(name)}`), api.get("/api/services")]), [name]);
+  return html`<${View} title=${name} actions=${html`<a class="button" href=${path("skills")}>All skills</a>`}><${Loaded} state=${state}>${(/** @type {any} */ [skill, services]) => html`
     <p class="prose">${skill.info.description}</p>
-    <dl class="facts wide"><div><dt>State</dt><dd><${State} one=${skill.info} /></dd></div><div><dt>From</dt><dd>${skill.info.source}</dd></div><div><dt>Folder</dt><dd><code>${skill.info.path}</code></dd></div></dl>
+    <dl class="facts wide"><div><dt>State</dt><dd><${State} one=${skill.info} /></dd></div><div><dt>From</dt><dd>${skill.info.source}</dd></div><div><dt>Folder</dt><dd><code>${skill.info.path}</code></dd></div>
+      ${services.filter((/** @type {any} */ one) => one.skill === name).map((/** @type {any} */ one) => html`<div><dt>Service</dt><dd><a href=${path("services", one.name)}>${one.name}</a> <${Standing} one=${one} /></dd></div>`)}</dl>
     ${(skill.info.warnings || []).map((/** @type {string} */ one) => html`<p class="muted">Not by the standard: ${one}</p>`)}
     <h2>Files</h2><p class="prose">${(skill.files || []).join("\n")}</p>
     <h2>Instructions</h2><div class="md prose-md">${markdown(skill.body)}</div>`}<//><//>`;
