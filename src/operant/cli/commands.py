@@ -17,6 +17,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "open": ("open", "Open the web page, logged in."),
         "session": ("session", "List, show, stop, search, copy and erase conversations."),
         "approval": ("approval", "See and answer what waits for your yes or no."),
+        "a2a": ("a2a", "Send agents messages, and see those between them."),
     },
     "Look": {
         "trace": ("trace", "Show a session, or one message, as a timeline."),

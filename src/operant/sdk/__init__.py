@@ -170,6 +170,10 @@ from operant.kernel.records import (
     text_of,
 )
 from operant.kernel.syscalls import (
+    A2aKind,
+    A2aList,
+    A2aMessage,
+    A2aSend,
     AgentCreate,
     AgentFile,
     AgentFiles,
@@ -288,6 +292,10 @@ __all__ = [
     "TOOL_ENV",
     "TURN_ENDED",
     "TURN_STARTED",
+    "A2aKind",
+    "A2aList",
+    "A2aMessage",
+    "A2aSend",
     "Accept",
     "Address",
     "Agent",
