@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeVar
 
 from operant.app.confine import Confinement
+from operant.app.mounts import Mounts
 from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
 from operant.kernel.hooks import Registration
 from operant.kernel.kernel import Kernel
@@ -17,6 +18,7 @@ from operant.kernel.syscalls import Syscall
 from operant.kit.http import Http
 from operant.sdk.extension import Command, Launch
 from operant.sdk.local import LocalClient
+from operant.sdk.mount import Mount
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -45,6 +47,7 @@ class Assembly:
         self.confine = sandbox.confine
         self.store: Store | None = None
         self.store_by = ""
+        self.mounts = Mounts()
         self.kernel: Kernel | None = None
 
     def offer_store(self, store: Store, author: str) -> None:
@@ -149,6 +152,15 @@ class ExtensionHost:
         """Register a syscall."""
         self._register(lambda kernel: kernel.syscalls.register(call, handler))
 
+    def mount(self, mount: Mount) -> None:
+        """Answer a path of the gateway."""
+        self._assembly.mounts.add(mount, self._author)
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """Return what all extensions have mounted."""
+        return self._assembly.mounts.all()
+
     def variable(self, name: str) -> str | None:
         """Return a variable of the environment or of the env file."""
         return self._assembly.find(name)
@@ -190,6 +202,7 @@ class ExtensionHost:
                 register(kernel)
         except OperantError as error:
             kernel.hooks.unregister(self._author)
+            self._assembly.mounts.drop(self._author)
             return error.line()
         return ""
 

@@ -264,6 +264,7 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Extension, Host, Launch
+from operant.sdk.mount import HttpRequest, HttpResponse, Mount
 from operant.sdk.tool import FunctionTool, failed, tool
 
 __all__ = [
@@ -373,6 +374,8 @@ __all__ = [
     "Health",
     "Hit",
     "Host",
+    "HttpRequest",
+    "HttpResponse",
     "Ids",
     "InboxItem",
     "Invalid",
@@ -418,6 +421,7 @@ __all__ = [
     "ModelSearch",
     "ModelTest",
     "ModelUse",
+    "Mount",
     "NotFound",
     "Note",
     "Nothing",

@@ -14,6 +14,7 @@ from operant.kernel.syscalls import Syscall
 if TYPE_CHECKING:  # most commands of the command line never dial out
     from operant.kit.http import Http
     from operant.sdk.client import Client
+    from operant.sdk.mount import Mount
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -120,6 +121,18 @@ class Host(Protocol):
 
     def syscall(self, call: type[Syscall[R]], handler: Callable[[Any, Any], Awaitable[R]]) -> None:
         """Register a syscall; the handler gets `(principal, call)`."""
+        ...
+
+    def mount(self, mount: Mount) -> None:
+        """Answer a path of the gateway, behind its entrance. Raises `Invalid`, or `Conflict` for one that is taken.
+
+        Only a system that serves listens; in any other nobody asks.
+        """
+        ...
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """Return what all extensions have mounted; whoever listens serves it."""
         ...
 
     def variable(self, name: str) -> str | None:

@@ -60,15 +60,15 @@ class Entrance:
 
     # ------------------------------------------------------------------ every request
 
-    def admit(self, request: web.Request) -> Principal | None:
-        """Return who sends a request; None on a path that is open. Raises `Rejected`."""
+    def admit(self, request: web.Request, free: bool = False) -> Principal | None:
+        """Return who sends a request; None on a path that is open, or `free` this once. Raises `Rejected`."""
         self._check_place(request)
         for name in request.query:
             if name.lower() in _IN_QUERY:
                 raise Rejected(
                     400, "A token does not belong into an address.", "Send `Authorization: Bearer …`.", code="invalid"
                 )
-        if request.path in OPEN or request.path.startswith(OPEN_BELOW):
+        if free or request.path in OPEN or request.path.startswith(OPEN_BELOW):
             return None
         return self._identify(request)
 
@@ -113,6 +113,10 @@ class Entrance:
     def is_encrypted(self, request: web.Request) -> bool:
         """Tell whether the browser's connection is encrypted."""
         return self._seen_scheme(request) == "https"
+
+    def called_as(self, request: web.Request) -> str:
+        """Return the address by which a client calls us, as `http://name:port`."""
+        return f"{self._seen_scheme(request)}://{self._seen_host(request)}"
 
     def _check_place(self, request: web.Request) -> None:
         """Refuse what a foreign page or a foreign name brings here."""

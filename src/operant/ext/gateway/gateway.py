@@ -56,7 +56,7 @@ class Gateway:
         self._sockets = Sockets(self._hub)
         self._metrics = Metrics(lambda: self._sockets.count, lambda: self._hub.watching)
         self._crowd = Crowd(most_connections(settings.connections))
-        self._site = Site(self._entrance, self._crowd, self._metrics, host.clock)
+        self._site = Site(self._entrance, self._crowd, self._metrics, host)
         self._functions = Functions(host)
         self._readers: list[asyncio.Task[None]] = []
         self._group: asyncio.TaskGroup | None = None

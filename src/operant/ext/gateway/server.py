@@ -11,9 +11,10 @@ from operant.ext.gateway.api import PRINCIPAL, Route, opener, supervised
 from operant.ext.gateway.entrance import Entrance
 from operant.ext.gateway.listener import Crowd
 from operant.ext.gateway.metrics import Metrics
+from operant.ext.gateway.mounted import find_mount, handler_of, is_open
 from operant.ext.gateway.page import Page
 from operant.ext.gateway.repeats import Repeats
-from operant.sdk import Client, Clock, Principal
+from operant.sdk import Client, Host, Principal
 
 MANNERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
@@ -36,11 +37,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Site:
     """The application: routes and the page behind one door."""
 
-    def __init__(self, entrance: Entrance, crowd: Crowd, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, entrance: Entrance, crowd: Crowd, metrics: Metrics, host: Host) -> None:
         self._entrance = entrance
         self._crowd = crowd
         self._metrics = metrics
-        self._clock = clock
+        self._clock = host.clock
+        self._mounts = lambda: host.mounts
         self.application = web.Application(middlewares=[self._door], client_max_size=1 << 24)
         self.application.on_response_prepare.append(_mind)
 
@@ -66,9 +68,12 @@ class Site:
         """Ask every request who sends it, and count it."""
         self._crowd.heard(request.protocol)
         began = self._clock.monotonic()
+        mount = find_mount(request, self._mounts())
+        if mount is not None:
+            handler = handler_of(mount, self._entrance.called_as)
 
         async def work(one: web.Request) -> web.StreamResponse:
-            principal = self._entrance.admit(one)
+            principal = self._entrance.admit(one, free=is_open(one, mount))
             if principal is None:
                 return await handler(one)
             one[PRINCIPAL] = principal
@@ -80,7 +85,7 @@ class Site:
         if request.path.startswith(("/api/", "/v1/")) and not response.prepared:
             response.headers.setdefault("Cache-Control", "no-store")
         resource = request.match_info.route.resource
-        name = resource.canonical if resource is not None else "(none)"
+        name = resource.canonical if resource is not None else mount.path if mount is not None else "(none)"
         self._metrics.count(request.method, name, response.status, self._clock.monotonic() - began)
         return response
 
