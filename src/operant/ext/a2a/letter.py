@@ -28,6 +28,7 @@ class Letter(Record):
 
     `origin` is the sender's session and `back` where its person is; `turn` is the turn that sent it. `chain` are the
     messages that led to this one, as `from>to`, itself the last. `seals` are by piece: of the message, of its answer.
+    One that came over A2A has the id that its client gave it, and a `context`; `task` is the letter that it adds to.
     """
 
     id: str
@@ -46,6 +47,9 @@ class Letter(Record):
     deadline: int = 0
     state: State = "sent"
     seals: dict[str, str] = {}
+    message_id: str = ""
+    context: str = ""
+    task: str = ""
 
     def external_id(self, piece: Piece) -> str:
         """Return the id under which a piece is taken in once."""

@@ -44,30 +44,35 @@ class Outcomes:
         return Outcome(text="\n\n".join(said), labels=await self._labels(letter.session))
 
     async def _last_turn(self, letter: Letter, events: Sequence[Event]) -> Event | None:
-        """Return the end of the turn that answers: the last of those that the letter led to, once all have ended.
+        """Return the end of the turn that answers: the last of those that the letter led to, once all have ended."""
+        turns = await self.turns(letter, events)
+        ends = {event.turn: event for event in events if isinstance(event.body, TurnEnded)}
+        if turns is None or any(turn not in ends for turn in turns):
+            return None
+        return max((ends[turn] for turn in turns), key=lambda event: event.seq)
 
-        A receiver who asks others in its turn is done when it has dealt with what they answered.
+    async def turns(self, letter: Letter, events: Sequence[Event]) -> tuple[str, ...] | None:
+        """Return the turns that a letter led to; None where more are to come.
+
+        A receiver who asks others in its turn is done when it has dealt with what they answered. `events` begin with
+        the letter's own.
         """
         if not events:
             return None
+        heard = {event.body.external_id: event.turn for event in events if isinstance(event.body, MessageReceived)}
         turns = [events[0].turn]
-        asked = [one for one in await self._letters.all() if one.origin == letter.session and one.kind == "wake"]
-        for one in asked:
-            if one.turn not in turns:
+        for one in await self._letters.all():
+            if one.task == letter.id:
+                pieces = [one.external_id("ask")]
+            elif one.kind == "wake" and one.origin == letter.session and one.turn in turns:
+                pieces = [one.external_id("answer"), one.external_id("late")]
+            else:
                 continue
-            heard = {one.external_id("answer"), one.external_id("late")}
-            more = [
-                event.turn
-                for event in events
-                if isinstance(event.body, MessageReceived) and event.body.external_id in heard
-            ]
+            more = [heard[piece] for piece in pieces if piece in heard]
             if not more:
                 return None
             turns += more
-        ends = {event.turn: event for event in events if isinstance(event.body, TurnEnded)}
-        if any(turn not in ends for turn in turns):
-            return None
-        return max((ends[turn] for turn in turns), key=lambda event: event.seq)
+        return tuple(dict.fromkeys(turns))
 
     async def _labels(self, session: str) -> tuple[str, ...]:
         try:

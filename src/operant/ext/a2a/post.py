@@ -22,6 +22,7 @@ from operant.sdk import (
     Host,
     Invalid,
     NotFound,
+    Part,
     Principal,
     Refused,
     SessionAppend,
@@ -64,7 +65,7 @@ class Post:
         left: Callable[[str, int], Awaitable[None]],
     ) -> None:
         self._host = host
-        self._settings = settings
+        self.settings = settings
         self._letters = letters
         self._seals = seals
         self._left = left
@@ -81,27 +82,31 @@ class Post:
         parts = asked(letter, text)
         letter = self._seals.seal(letter, "ask", parts, letter.labels)
         await self._letters.put(letter, owed=letter.kind == "wake")
-        if letter.kind == "silent":
-            await self._leave(letter, text)
-        else:
-            await self._host.call(
-                SessionDispatch(
-                    session=letter.session,
-                    parts=parts,
-                    address=letter.address,
-                    agent=letter.to,
-                    author=letter.author("ask"),
-                    external_id=letter.external_id("ask"),
-                    reply_to=letter.id,
-                    trigger="agent",
-                    labels=letter.labels,
-                )
-            )
+        await self.deliver(letter, parts)
         return letter.shown()
+
+    async def deliver(self, letter: Letter, parts: tuple[Part, ...]) -> None:
+        """Bring a sealed letter to its receiver."""
+        if letter.kind == "silent":
+            await self._leave(letter, parts)
+            return
+        await self._host.call(
+            SessionDispatch(
+                session=letter.session,
+                parts=parts,
+                address=letter.address,
+                agent=letter.to,
+                author=letter.author("ask"),
+                external_id=letter.external_id("ask"),
+                reply_to=letter.id,
+                trigger="agent",
+                labels=letter.labels,
+            )
+        )
 
     def may(self, sender: str, to: str) -> bool:
         """Tell whether an agent may write to another one."""
-        rules = self._settings.allow.get(sender, self._settings.allow.get(EVERYBODY, (EVERYBODY,)))
+        rules = self.settings.allow.get(sender, self.settings.allow.get(EVERYBODY, (EVERYBODY,)))
         return to != sender and any(fnmatchcase(to, rule) for rule in rules)
 
     # ------------------------------------------------------------------ inside
@@ -132,7 +137,7 @@ class Post:
             session = _own_session(sender, to)
             address = Address(channel=CHANNEL, chat=session)
         now = self._host.clock.now()
-        minutes = call.minutes or self._settings.minutes
+        minutes = call.minutes or self.settings.minutes
         wake = call.kind == "wake"
         return Letter(
             id=self._host.ids.new(),
@@ -155,7 +160,7 @@ class Post:
         """Return the letter with what led to it. Raises `Refused` where it goes too far."""
         if sender.past is None:
             return letter
-        limits = self._settings
+        limits = self.settings
         if letter.session == sender.origin or not self.may(sender.name, letter.to):
             raise Refused(
                 f"{sender.name} may not send {letter.to} messages.", "The owner allows it: `a2a.allow` in operant.yaml."
@@ -179,7 +184,7 @@ class Post:
             raise Refused(f"{len(waiting)} answers are waited for already, and no more may be.", "Wait for them first.")
         return msgspec.structs.replace(letter, chain=(*chain, step))
 
-    async def _leave(self, letter: Letter, text: str) -> None:
+    async def _leave(self, letter: Letter, parts: tuple[Part, ...]) -> None:
         """Put a silent message on record."""
         try:
             await self._host.call(SessionGet(session=letter.session))
@@ -187,9 +192,8 @@ class Post:
             await self._host.call(
                 SessionOpen(session=letter.session, agent=letter.to, title=title(letter.sender), address=letter.address)
             )
-        words = text_of(asked(letter, text))
         note = await self._host.call(
-            SessionAppend(session=letter.session, kind=NOTE, text=words, data={"id": letter.id})
+            SessionAppend(session=letter.session, kind=NOTE, text=text_of(parts), data={"id": letter.id})
         )
         await self._left(letter.session, note.seq)
 

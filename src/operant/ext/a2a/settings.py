@@ -26,3 +26,9 @@ class A2aSettings(Record):
         int, Meta(ge=1, le=64, description="How often one agent may send the same one a message in such a chain.")
     ] = 3
     open: Annotated[int, Meta(ge=1, le=1000, description="Answers that one session may wait for at once.")] = 16
+    serve: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Agents that other homes and programs reach over A2A with a token: names or patterns with `*`."
+        ),
+    ] = ()

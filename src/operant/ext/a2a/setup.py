@@ -10,6 +10,8 @@ from pathlib import Path
 from operant.ext.a2a.arrivals import Arrivals
 from operant.ext.a2a.channel import Unseen
 from operant.ext.a2a.desk import Desk
+from operant.ext.a2a.door import Door
+from operant.ext.a2a.incoming import Incoming
 from operant.ext.a2a.letter import Seals
 from operant.ext.a2a.letters import Letters
 from operant.ext.a2a.listing import Listing
@@ -46,6 +48,8 @@ async def setup(host: Host, settings: A2aSettings) -> AsyncGenerator[None]:
     async def look(input: DispatchInput) -> None:
         tools.look()
 
+    if settings.serve and host.serving:
+        Door(host, settings.serve, Incoming(host, post, letters, seals), letters).mount()
     host.syscall(A2aSend, send)
     host.syscall(A2aList, Listing(host, letters).list)
     host.channel(Unseen())
