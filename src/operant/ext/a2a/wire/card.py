@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
-from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
@@ -16,11 +15,12 @@ from a2a.types.a2a_pb2 import (
     SecurityScheme,
     StringList,
 )
+from google.protobuf.json_format import MessageToDict
 
 from operant.ext.a2a.wire.shapes import INPUT_MODES, TEXT
 from operant.sdk import Agent, HttpRequest, HttpResponse
 
-PROTOCOLS = ("1.0", "0.3")
+PROTOCOL = "1.0"
 
 
 def card_of(agent: Agent, url: str, version: str) -> AgentCard:
@@ -30,9 +30,7 @@ def card_of(agent: Agent, url: str, version: str) -> AgentCard:
         name=agent.name,
         description=words,
         version=version or "0",
-        supported_interfaces=[
-            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version=one) for one in PROTOCOLS
-        ],
+        supported_interfaces=[AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL)],
         capabilities=AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=False),
         security_schemes={
             "token": SecurityScheme(
@@ -50,7 +48,7 @@ def card_of(agent: Agent, url: str, version: str) -> AgentCard:
 
 def served(card: AgentCard, request: HttpRequest) -> HttpResponse:
     """Answer with a card, or say that the client has it already."""
-    body = msgspec.json.encode(agent_card_to_dict(card), order="sorted")
+    body = msgspec.json.encode(MessageToDict(card), order="sorted")
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = (("ETag", etag), ("Cache-Control", "public, max-age=300"), ("Content-Type", "application/json"))
     if etag in request.header("if-none-match"):

@@ -6,10 +6,13 @@ from collections.abc import AsyncGenerator, MutableMapping
 from contextlib import aclosing
 from typing import Any, cast
 
+import msgspec
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
+from a2a.utils.errors import ContentTypeNotSupportedError
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 
@@ -36,6 +39,9 @@ class Wire:
 
     async def answer(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         """Answer one request."""
+        if request.header("content-type").partition(";")[0].strip().lower() != "application/json":
+            error = ContentTypeNotSupportedError("A request is JSON: send it as application/json.")
+            return _said(200, msgspec.json.encode(build_error_response(None, error)))
         scope = {
             "type": "http",
             "method": request.method,
@@ -52,8 +58,11 @@ class Wire:
         if isinstance(response, EventSourceResponse):
             headers = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"))
             return HttpResponse(headers=headers, body=_events(response))
-        kind = response.headers.get("content-type", "application/json")
-        return HttpResponse(status=response.status_code, headers=(("Content-Type", kind),), body=bytes(response.body))
+        return _said(response.status_code, bytes(response.body))
+
+
+def _said(status: int, body: bytes) -> HttpResponse:
+    return HttpResponse(status=status, headers=(("Content-Type", "application/json"),), body=body)
 
 
 async def _events(response: EventSourceResponse) -> AsyncGenerator[bytes]:

@@ -197,10 +197,13 @@ class Tasks(RequestHandler):
         return task
 
     async def _answer(self, standing: Standing, caller: Caller, text: str) -> None:
-        """Take words for a yes or a no; whether the caller may say it is asked where it counts."""
-        first = text.strip().lower().partition(" ")[0].strip(".,!:;")
+        """Take words for a yes or a no; whether the caller may say it is asked where it counts.
+
+        Anything else changes nothing: the task goes on asking.
+        """
+        first = (text.lower().split() or [""])[0].strip(".,!:;")
         if first not in _YES | _NO:
-            raise InvalidParamsError(f"A yes or a no is waited for: {standing.words}")
+            return
         await self._them(caller).call(
             ApprovalAnswer(approval_id=standing.approval, answer="allow" if first in _YES else "deny", reason=text)
         )
