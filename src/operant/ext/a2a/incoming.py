@@ -12,8 +12,6 @@ from operant.ext.a2a.post import LONGEST, Post
 from operant.ext.a2a.wording import asked
 from operant.sdk import A2aKind, Address, BlobRef, Host, Invalid, Part, Principal, Record, Refused, Text
 
-EXTENSION = "https://operant.invalid/a2a/between-homes/v1"
-"""Names what our homes add to a message in its metadata; others leave it out, and ignore it."""
 PEER = "peer"
 """Label of what came from another home or program."""
 _CONTEXT = re.compile(r"[\w.:@+#/=-]{1,80}")

@@ -16,6 +16,8 @@ CHANNEL = "a2a"
 """Channel of sessions in which another agent is the one who writes; nobody is shown what is said there."""
 MARK = "a2a:"
 """What the authors and external ids of these messages begin with, and nobody else's may."""
+EXTENSION = "https://operant.invalid/a2a/between-homes/v1"
+"""Names what our homes add to a message in its metadata; others leave it out, and ignore it."""
 Piece = Literal["ask", "answer", "late"]
 State = Literal["sent", "open", "answered", "late"]
 
@@ -29,6 +31,7 @@ class Letter(Record):
     `origin` is the sender's session and `back` where its person is; `turn` is the turn that sent it. `chain` are the
     messages that led to this one, as `from>to`, itself the last. `seals` are by piece: of the message, of its answer.
     One that came over A2A has the id that its client gave it, and a `context`; `task` is the letter that it adds to.
+    One that goes to another home has the id of its task there in `remote`, and what became of it in `result`.
     """
 
     id: str
@@ -50,6 +53,13 @@ class Letter(Record):
     message_id: str = ""
     context: str = ""
     task: str = ""
+    remote: str = ""
+    result: str | None = None
+
+    @property
+    def away(self) -> bool:
+        """Tell whether its receiver lives in another home."""
+        return "@" in self.to
 
     def external_id(self, piece: Piece) -> str:
         """Return the id under which a piece is taken in once."""

@@ -28,6 +28,13 @@ class Letters:
             PutValue(namespace=NAMESPACE, key=_OWED + letter.id, value=b"1" if owed else None, expires=expires),
         )
 
+    async def drop(self, letter: Letter) -> None:
+        """Forget a letter that was never sent."""
+        await self._host.kept.write(
+            PutValue(namespace=NAMESPACE, key=_LETTER + letter.id, value=None),
+            PutValue(namespace=NAMESPACE, key=_OWED + letter.id, value=None),
+        )
+
     async def get(self, id: str) -> Letter | None:
         """Return a letter."""
         value = await self._host.kept.value(NAMESPACE, _LETTER + id)

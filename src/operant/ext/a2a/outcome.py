@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operant.ext.a2a.letter import Letter
 from operant.ext.a2a.letters import Letters
 from operant.ext.a2a.past import Past
+from operant.ext.a2a.wording import OUTSIDE
 from operant.sdk import Event, Host, MessageQueued, MessageReceived, NotFound, Record, SessionGet, TurnEnded, text_of
 
 
@@ -26,6 +27,8 @@ class Outcomes:
 
     async def of(self, letter: Letter) -> Outcome | None:
         """Return the answer, or None while there is none."""
+        if letter.away:
+            return None if letter.result is None else Outcome(text=letter.result, labels=(OUTSIDE,))
         kept, where = self._host.kept, letter.address
         item = await kept.accepted(where.channel, where.account, letter.external_id("ask"))
         if item is None or item.state == "waiting":

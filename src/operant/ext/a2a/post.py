@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from operant.ext.a2a.courier import Courier
 from operant.ext.a2a.letter import CHANNEL, Letter, Seals, about
 from operant.ext.a2a.letters import Letters
 from operant.ext.a2a.past import Past
@@ -53,22 +54,23 @@ class Sender(NamedTuple):
         return self.past.info.key if self.past else ""
 
 
+class Ways(NamedTuple):
+    """How letters get on: silent ones are left in a session, others go to another home."""
+
+    left: Callable[[str, int], Awaitable[None]]
+    courier: Courier
+
+
 class Post:
     """Take messages in."""
 
-    def __init__(
-        self,
-        host: Host,
-        settings: A2aSettings,
-        letters: Letters,
-        seals: Seals,
-        left: Callable[[str, int], Awaitable[None]],
-    ) -> None:
+    def __init__(self, host: Host, settings: A2aSettings, letters: Letters, seals: Seals, ways: Ways) -> None:
         self._host = host
         self.settings = settings
         self._letters = letters
         self._seals = seals
-        self._left = left
+        self._left = ways.left
+        self._courier = ways.courier
 
     async def send(self, who: Principal, call: A2aSend) -> A2aMessage:
         """Put a message on record, and start a turn where its kind says so."""
@@ -78,7 +80,12 @@ class Post:
         if not 0 <= call.minutes <= MOST_MINUTES:
             raise Invalid("An answer can be waited for at most 7 days.", "Give fewer minutes, or 0 for the usual time.")
         sender = await self._sender(who, call)
-        letter = await self._limited(sender, await self._addressed(sender, call))
+        away = "@" in call.to
+        letter = await self._limited(
+            sender, self._abroad(sender, call) if away else await self._addressed(sender, call)
+        )
+        if away:
+            return (await self._courier.carry(letter, text)).shown()
         parts = asked(letter, text)
         letter = self._seals.seal(letter, "ask", parts, letter.labels)
         await self._letters.put(letter, owed=letter.kind == "wake")
@@ -106,8 +113,16 @@ class Post:
 
     def may(self, sender: str, to: str) -> bool:
         """Tell whether an agent may write to another one."""
-        rules = self.settings.allow.get(sender, self.settings.allow.get(EVERYBODY, (EVERYBODY,)))
-        return to != sender and any(fnmatchcase(to, rule) for rule in rules)
+        return to != sender and any(fnmatchcase(to, rule) for rule in self._rules(sender))
+
+    def abroad(self, sender: str, peer: str) -> tuple[str, ...]:
+        """Return whom an agent may write to at a peer, as it is told: `AGENT@peer` where it may be anybody."""
+        rules = self._rules(sender)
+        named = tuple(rule for rule in rules if rule.endswith(f"@{peer}") and "*" not in rule)
+        return (f"AGENT@{peer}",) if any(fnmatchcase(f"\0@{peer}", rule) for rule in rules) else named
+
+    def _rules(self, sender: str) -> tuple[str, ...]:
+        return self.settings.allow.get(sender, self.settings.allow.get(EVERYBODY, (EVERYBODY,)))
 
     # ------------------------------------------------------------------ inside
 
@@ -136,9 +151,22 @@ class Post:
         else:
             session = _own_session(sender, to)
             address = Address(channel=CHANNEL, chat=session)
+        return self._letter(sender, call, (to, session, address))
+
+    def _abroad(self, sender: Sender, call: A2aSend) -> Letter:
+        """Make the letter for an agent of another home."""
+        if call.session:
+            raise Invalid("A session of another home cannot be named.", "Leave out `session`.")
+        self._courier.check(call.to)
+        letter = self._letter(sender, call, (call.to, "", Address(channel=CHANNEL, chat=call.to)))
+        return msgspec.structs.replace(letter, context=_digest(f"{sender.name}\0{sender.origin}\0{self._host.home}"))
+
+    def _letter(self, sender: Sender, call: A2aSend, where: tuple[str, str, Address]) -> Letter:
+        to, session, address = where
         now = self._host.clock.now()
         minutes = call.minutes or self.settings.minutes
         wake = call.kind == "wake"
+        past = sender.past
         return Letter(
             id=self._host.ids.new(),
             kind=call.kind,
@@ -148,9 +176,9 @@ class Post:
             address=address,
             sent=now,
             origin=sender.origin,
-            back=sender.past.address if sender.past else None,
-            turn=sender.past.turn if sender.past else "",
-            labels=tuple(sorted({*sender.past.labels, AGENT})) if sender.past else (),
+            back=past.address if past else None,
+            turn=past.turn if past else "",
+            labels=tuple(sorted({*past.labels, AGENT})) if past else (),
             about=about(call.text),
             deadline=now + int(minutes * 60_000_000) if wake else 0,
             state="open" if wake else "sent",
@@ -201,4 +229,8 @@ class Post:
 def _own_session(sender: Sender, to: str) -> str:
     """Return the key of the session that a receiver has with a sender: one for each of its conversations."""
     key = f"a2a:{sender.name}:{to}"
-    return f"{key}:{hashlib.sha256(sender.origin.encode()).hexdigest()[:12]}" if sender.origin else key
+    return f"{key}:{_digest(sender.origin)}" if sender.origin else key
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

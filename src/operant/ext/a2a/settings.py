@@ -6,9 +6,17 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from operant.kit.secret import Secret
 from operant.sdk import Record
 
 EVERYBODY = "*"
+
+
+class Peer(Record, forbid_unknown_fields=True):
+    """Another home, or any server that speaks A2A 1.0."""
+
+    url: Annotated[str, Meta(description="Its address, such as `https://nas.example.org:8000`, without a path of A2A.")]
+    token: Annotated[Secret | None, Meta(description="A token of its, named and not written: ${WORK_TOKEN}.")] = None
 
 
 class A2aSettings(Record):
@@ -32,3 +40,7 @@ class A2aSettings(Record):
             description="Agents that other homes and programs reach over A2A with a token: names or patterns with `*`."
         ),
     ] = ()
+    peers: Annotated[
+        dict[str, Peer],
+        Meta(description="Other homes by name: `coder@work` is the agent `coder` of the peer `work`, `@work` its own."),
+    ] = {}

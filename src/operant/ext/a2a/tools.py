@@ -16,6 +16,7 @@ from operant.sdk import (
     Host,
     OperantError,
     ToolResult,
+    Unavailable,
     failed,
     tool,
 )
@@ -42,8 +43,8 @@ class SendTools:
         """Return the tool of an agent, or nothing."""
         if self._agents is None:
             self.look()
-        others = (*(self._agents or ()), *self._peers)
-        to = tuple(name for name in others if self._post.may(agent.name, name))
+        to = tuple(name for name in self._agents or () if self._post.may(agent.name, name))
+        to += tuple(one for peer in self._peers for one in self._post.abroad(agent.name, peer))
         if not to:
             return {}
         if to not in self._made:
@@ -61,6 +62,8 @@ class SendTools:
             request = A2aSend(to=to, text=text, kind=kind, sender=call.session, minutes=minutes)
             try:
                 sent = await self._post.send(OWNER, request)
+            except Unavailable as error:
+                return failed(f"{error.line()} It is not known to have arrived.")
             except OperantError as error:
                 return failed(f"{error.line()} Nothing was sent.")
             self._sent()

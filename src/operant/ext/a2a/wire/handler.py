@@ -33,8 +33,8 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict
 from msgspec import ValidationError, convert, structs
 
-from operant.ext.a2a.incoming import EXTENSION, Caller, Extra, Incoming, Said
-from operant.ext.a2a.letter import Letter
+from operant.ext.a2a.incoming import Caller, Extra, Incoming, Said
+from operant.ext.a2a.letter import EXTENSION, Letter
 from operant.ext.a2a.standing import Standing, Standings
 from operant.ext.a2a.wire.listed import Page, page_of
 from operant.ext.a2a.wire.shapes import STATES, Shapes
