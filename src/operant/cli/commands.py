@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "session": ("session", "List, show, stop, search, copy and erase conversations."),
         "acp": ("acp.command", "Serve an editor (Zed, JetBrains); the editor starts it."),
         "approval": ("approval", "See and answer what waits for your yes or no."),
+        "a2a": ("a2a", "Send agents messages, and see those between them."),
     },
     "Look": {
         "trace": ("trace", "Show a session, or one message, as a timeline."),

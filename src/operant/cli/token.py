@@ -9,7 +9,7 @@ from operant.cli.here import call
 from operant.cli.output import dim, json_option, print_json, print_table, say
 from operant.kernel.syscalls import TokenAdd, TokenList, TokenRevoke
 
-_SCOPES = ("read", "chat", "approve", "tools", "admin")
+_SCOPES = ("read", "chat", "approve", "tools", "a2a", "admin")
 
 
 @click.group(help="Make, list and revoke the tokens with which programs and browsers come in.")
@@ -24,8 +24,8 @@ def command() -> None:
     "scopes",
     multiple=True,
     default=("chat",),
-    type=click.Choice(_SCOPES),
-    help="May be repeated.",
+    metavar="SCOPE",
+    help=f"{', '.join(_SCOPES)}, or a2a:AGENT; may be repeated.",
     show_default=True,
 )
 @click.option("--days", default=0, type=click.IntRange(0), help="Days until it is void (0: never).")

@@ -919,6 +919,61 @@ class ApprovalAnswer(Syscall[Approval]):
     reason: str = ""
 
 
+# ---------------------------------------------------------------------------- messages between agents
+
+A2aKind = Literal["silent", "notify", "wake"]
+
+
+class A2aMessage(Record):
+    """A message from one agent to another; times are in microseconds.
+
+    `sent` says that nothing is owed. A `wake` is `open` until it is `answered`, and `late` from its deadline on.
+    """
+
+    id: str
+    kind: A2aKind
+    sender: str
+    to: str
+    session: str
+    sender_session: str = ""
+    state: Literal["sent", "open", "answered", "late"] = "sent"
+    sent: int = 0
+    deadline: int = 0
+    text: str = ""
+    answer: str = ""
+    hops: int = 0
+
+
+class A2aSend(Syscall[A2aMessage]):
+    """Send an agent a message: `silent` is put on record, `notify` starts a turn, `wake` is owed an answer as well.
+
+    `to` is an agent, or `agent@peer` in another home; `session` is one of its sessions (empty: one of its own for this
+    sender). `sender` is the session that sends, by its agent; the answer comes into it. Only the owner may name one.
+    """
+
+    call = "a2a.send"
+    capability = "session.dispatch"
+    returns = A2aMessage
+    text: str
+    to: str = ""
+    kind: A2aKind = "wake"
+    session: str = ""
+    sender: str = ""
+    minutes: float = 0.0
+
+
+class A2aList(Syscall[tuple[A2aMessage, ...]]):
+    """List messages between agents, the last sent first: all, those of a session, or one by its id."""
+
+    call = "a2a.list"
+    capability = "session.read"
+    returns = tuple[A2aMessage, ...]
+    id: str = ""
+    session: str = ""
+    open: bool = False
+    limit: int = 50
+
+
 # ---------------------------------------------------------------------------- values, blobs, kernel
 
 

@@ -174,6 +174,10 @@ from operant.kernel.records import (
     text_of,
 )
 from operant.kernel.syscalls import (
+    A2aKind,
+    A2aList,
+    A2aMessage,
+    A2aSend,
     AgentCreate,
     AgentFile,
     AgentFiles,
@@ -282,6 +286,7 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
+from operant.sdk.extension import Command, Extension, Host, Launch
 from operant.sdk.mount import HttpRequest, HttpResponse, Mount
 from operant.sdk.tool import FunctionTool, failed, tool
 
@@ -312,6 +317,10 @@ __all__ = [
     "TOOL_ENV",
     "TURN_ENDED",
     "TURN_STARTED",
+    "A2aKind",
+    "A2aList",
+    "A2aMessage",
+    "A2aSend",
     "Accept",
     "Address",
     "Agent",

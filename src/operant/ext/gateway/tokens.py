@@ -34,9 +34,13 @@ SCOPES: dict[str, frozenset[str]] = {
     "chat": frozenset({"session.read", "session.dispatch", "agent.read", "tool.read", "kernel.read", "approval.read"}),
     "approve": frozenset({"approval.read", "approval.answer"}),
     "tools": frozenset({"tool.read", "tool.invoke"}),
+    "a2a": frozenset({"a2a", "a2a.*"}),
     "admin": frozenset({"admin"}),
 }
 """What a token may do; the capabilities are bound here, whatever a client says about itself."""
+
+_ONE_AGENT = re.compile(r"a2a:([a-z0-9][a-z0-9_-]{0,63})")
+"""The scope of a token for other homes and programs that reach one agent over A2A."""
 
 OWNER_TOKEN = "token"
 """File under `state/` with the owner's own token, for programs of this user."""
@@ -109,7 +113,7 @@ class Keyring:
         if now - info.used > _NOTED_US:
             self._kept[info.name] = _Kept(info=msgspec.structs.replace(info, used=now), hash=one.hash)
             self._write()
-        held = frozenset[str]().union(*(SCOPES[scope] for scope in info.scopes))
+        held = frozenset[str]().union(*(capabilities_of(scope) or () for scope in info.scopes))
         if info.kind == "browser":
             return Principal(kind="owner", id="owner", capabilities=held)
         return Principal(kind="client", id=info.name, capabilities=held)
@@ -144,9 +148,9 @@ class Keyring:
         """Make a token."""
         if not _NAME.fullmatch(call.name):
             raise Invalid(f"{call.name!r} cannot be a token's name.", "Use letters, digits and . @ _ - (at most 64).")
-        unknown = [scope for scope in call.scopes if scope not in SCOPES]
+        unknown = [scope for scope in call.scopes if capabilities_of(scope) is None]
         if unknown or not call.scopes:
-            raise Invalid(f"There is no scope {', '.join(unknown)!r}.", f"There are: {', '.join(SCOPES)}.")
+            raise Invalid(f"There is no scope {', '.join(unknown)!r}.", f"There are: {', '.join(SCOPES)}, a2a:AGENT.")
         if call.days < 0:
             raise Invalid("A token cannot have expired before it is made.", "Give days from now, or 0.")
         if call.name in self._kept or call.name == "owner":
@@ -201,6 +205,12 @@ class Keyring:
             write_private(self._file, msgspec.json.encode(tuple(self._kept.values())))
         except OSError as error:
             raise Unavailable(f"{self._file} cannot be written: {error.strerror}.") from error
+
+
+def capabilities_of(scope: str) -> frozenset[str] | None:
+    """Return what a scope allows; None for one that there is not."""
+    one = _ONE_AGENT.fullmatch(scope)
+    return frozenset({"a2a", f"a2a.{one[1]}"}) if one else SCOPES.get(scope)
 
 
 def hash_of(token: str) -> str:
