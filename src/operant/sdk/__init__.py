@@ -286,7 +286,6 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
-from operant.sdk.extension import Command, Extension, Host, Launch
 from operant.sdk.mount import HttpRequest, HttpResponse, Mount
 from operant.sdk.tool import FunctionTool, failed, tool
 
