@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from operant.kernel.syscalls import ServiceGrant, ServiceInfo, ServiceList, Serv
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.house import ended, say, system
 
+ENVELOPE = re.compile(r"<outside [^>]*>\n(.*)\n</outside [^>]*>", re.DOTALL)
 SDK = Path(__file__).parents[3] / "sdk"
 
 GUARD = """
@@ -84,7 +86,8 @@ class House:
     async def tool(self, name: str, **arguments: Any) -> str:
         """Use a tool as the owner would by hand, and return its words."""
         result = await self.call(ToolInvoke(name=name, arguments=arguments))
-        return text_of(result.parts)
+        text = text_of(result.parts)
+        return found[1] if (found := ENVELOPE.fullmatch(text)) else text
 
     async def says(self, text: str, session: str = "s", turns: int = 1) -> list[str]:
         """Say something and return what the tools of the session answered."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,8 +27,10 @@ MIRRORS = {
     "Python by hand": ((sys.executable,), "byhand.py", ()),
     "Perl by hand": (("perl",), "byhand.pl", ("perl",)),
     "Bash by hand": (("bash",), "byhand.sh", ("jq", "socat")),
+    "Go by hand": ((), "byhand.go", ("go",)),
 }
 TOKEN = "t" * 64
+PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
 
 
 class Peer:
@@ -86,11 +89,20 @@ class Peer:
         assert message == wanted, f"{what}: {message}"
 
 
+def built(folder: Path) -> str:
+    """Compile a Go program; what it is made of is kept beside the interpreter, so that only the first time is slow."""
+    cache = Path(sys.prefix) / "go-cache"
+    env = {"PATH": PATH, "HOME": str(cache), "GOCACHE": str(cache), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+    words = ["go", "build", "-o", "mirror", "byhand.go"]
+    subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True, timeout=150)
+    return str(folder / "mirror")
+
+
 @asynccontextmanager
 async def facing(folder: Path, guise: str) -> AsyncIterator[Peer]:
     """Start a service in one of its guises and take its call."""
     words, file, needs = MIRRORS[guise]
-    missing = [program for program in needs if shutil.which(program) is None]
+    missing = [program for program in needs if shutil.which(program, path=PATH) is None]
     if missing:
         pytest.skip(f"not installed: apt-get install {' '.join(missing)}")
     home = folder / "service"
@@ -98,6 +110,7 @@ async def facing(folder: Path, guise: str) -> AsyncIterator[Peer]:
     shutil.copy(HERE / "mirrors" / file, home / file)
     (home / "node_modules" / "@operant").mkdir(parents=True)
     (home / "node_modules" / "@operant" / "sdk").symlink_to(SDK / "typescript")
+    script = built(home) if file.endswith(".go") else str(home / file)
     path = folder / "s"
     called: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     server = await asyncio.start_unix_server(lambda *pair: called.put_nowait(pair), path)
@@ -108,7 +121,7 @@ async def facing(folder: Path, guise: str) -> AsyncIterator[Peer]:
         "OPERANT_SERVICE_SOCKET": str(path),
         "OPERANT_SERVICE_TOKEN": TOKEN,
     }
-    program = await started(Launched((*words, str(home / file)), str(home), env, False), said.extend)
+    program = await started(Launched((*words, script), str(home), env, False), said.extend)
     try:
         async with asyncio.timeout(10):
             reader, writer = await called.get()
@@ -121,6 +134,7 @@ async def facing(folder: Path, guise: str) -> AsyncIterator[Peer]:
         server.close()
 
 
+@pytest.mark.timeout(180)  # Go compiles its standard library the first time
 @pytest.mark.parametrize("guise", MIRRORS)
 async def test_the_transcript(tmp_path: Path, guise: str) -> None:
     steps = json.loads((HERE / "transcript.json").read_text("utf-8"))

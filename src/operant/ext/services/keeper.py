@@ -34,6 +34,10 @@ class Workshop(Protocol):
         """Make ready what is to be started. Raises `Unfit`."""
         ...
 
+    async def examine(self, fresh: Generation) -> None:
+        """Look at what it registers. Raises `Unfit`."""
+        ...
+
 
 class Keeper:
     """One service; `changed` is called when another generation is the one that is asked, or none is."""
@@ -186,6 +190,7 @@ class Keeper:
         group.create_task(fresh.live())
         try:
             await fresh.registered()
+            await self._workshop.examine(fresh)
         except Unfit:
             fresh.leave("it did not register")
             await fresh.ended.wait()

@@ -48,6 +48,7 @@ class Line(asyncio.Protocol):
         self._last = 0
         self._open: dict[int, _Asked] = {}
         self._reason = ""
+        self._closed = False
 
     async def ask(self, method: str, params: Any, output: Output | None = None) -> msgspec.Raw:
         """Ask and return the result; `output` takes the progress that is told meanwhile.
@@ -85,6 +86,7 @@ class Line(asyncio.Protocol):
     def close(self, reason: str) -> None:
         """Hang up."""
         self._reason = reason
+        self._closed = True
         if self._transport is not None:
             self._transport.abort()
 
@@ -102,7 +104,7 @@ class Line(asyncio.Protocol):
             self.close(f"it sent a message of more than {LONGEST} bytes")
             return
         for line in lines:
-            if line.strip():
+            if line.strip() and not self._closed:  # whoever broke the wire is not believed the rest
                 self._take(line)
 
     def connection_lost(self, exc: Exception | None) -> None:

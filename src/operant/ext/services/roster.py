@@ -151,7 +151,7 @@ class Roster:
         post = self._posts.get(name)
         if post is None:
             journal = self._workshop.journal(name)
-            keeper = Keeper(name, self._workshop.at(journal), self._host.clock, self._changed)
+            keeper = Keeper(name, self._workshop.at(journal, self.tools), self._host.clock, self._changed)
             post = self._posts[name] = Post(told, keeper, journal)
             self._group.create_task(keeper.live())
         try:

@@ -21,6 +21,9 @@ from operant.sdk import (
     failed,
 )
 
+OUTSIDE = "outside"
+"""Label of results whose text somebody else wrote; models are shown them as data."""
+
 
 class ServiceTool:
     """One tool of a service."""
@@ -51,7 +54,7 @@ class ServiceTool:
             answer: ToolAnswer = await generation.ask("tool", asked, ToolAnswer, output)
         except OperantError as error:
             return failed(f"{self.spec.name} failed: {error.line()}")
-        return ToolResult(parts=(Text(text=answer.text),), outcome=answer.outcome)
+        return ToolResult(parts=(Text(text=answer.text),), outcome=answer.outcome, labels=(OUTSIDE,))
 
 
 class ServiceTools:
@@ -60,15 +63,22 @@ class ServiceTools:
     def __init__(self) -> None:
         self._shared: dict[str, Tool] = {}
         self._own: dict[str, dict[str, Tool]] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def offer(self, keepers: Iterable[tuple[Keeper, str]]) -> None:
         """Offer these from now on; each service stands with the agent whose own it is, or an empty name."""
-        self._shared, self._own = {}, {}
+        self._shared, self._own, self._names = {}, {}, {}
         for keeper, agent in keepers:
             current = keeper.current
             there = self._own.setdefault(agent, {}) if agent else self._shared
-            for offered in current.register.tools if current and current.register else ():
+            wanted = current.register.tools if current and current.register else ()
+            self._names[keeper.name] = frozenset(one.name for one in wanted)
+            for offered in wanted:
                 there.setdefault(offered.name, ServiceTool(keeper, offered))
+
+    def of(self, service: str) -> frozenset[str]:
+        """Return the names of the tools that a service has now."""
+        return self._names.get(service, frozenset())
 
     def tools(self, agent: Agent, session: str = "") -> Mapping[str, Tool]:
         """Return an agent's tools."""

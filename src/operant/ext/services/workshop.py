@@ -10,12 +10,14 @@ from pathlib import Path
 
 from operant.ext.services.clerk import ServiceClerk
 from operant.ext.services.declared import Declared, words_of
-from operant.ext.services.generation import Clerk, Plan, Unfit
+from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Target
+from operant.ext.services.slots import point_of
 from operant.ext.services.stash import Stash
+from operant.ext.services.tools import ServiceTools
 from operant.kit import proc
-from operant.sdk import Agent, CallContext, Command, Host, OperantError
+from operant.sdk import Agent, CallContext, Command, Host, Invalid, OperantError, ToolList
 
 _HERE = Path(__file__).parent
 SDKS = next(place for place in (_HERE / "sdks", _HERE.parents[3] / "sdk") if place.is_dir() or place.name == "sdk")
@@ -43,9 +45,9 @@ class Workshop:
         """Return the log of a service."""
         return Journal(service, Path(self._host.home) / "logs" / "services", self._host.clock)
 
-    def at(self, journal: Journal) -> OneService:
-        """Return the place where one service is made ready."""
-        return OneService(self, self._host, journal)
+    def at(self, journal: Journal, tools: ServiceTools) -> OneService:
+        """Return the place where one service is made ready; `tools` are those of all services."""
+        return OneService(self, self._host, journal, tools)
 
     def modules(self) -> Path:
         """Return the folder in which Node finds `@operant/sdk`: it looks in those above a program."""
@@ -76,10 +78,38 @@ class Workshop:
 class OneService:
     """Make the plans of one service."""
 
-    def __init__(self, workshop: Workshop, host: Host, journal: Journal) -> None:
+    def __init__(self, workshop: Workshop, host: Host, journal: Journal, tools: ServiceTools) -> None:
         self._workshop = workshop
         self._host = host
         self._journal = journal
+        self._tools = tools
+
+    async def examine(self, fresh: Generation) -> None:
+        """Refuse tools whose names somebody else has, and points that there are not. Raises `Unfit`."""
+        register = fresh.register
+        assert register is not None
+        places = [(one.point, one.phase) for one in register.hooks]
+        twice = sorted({point for point, _ in places if places.count((point, "mutate")) > 1})
+        try:
+            for point in (*(one.point for one in register.hooks), *register.events):
+                point_of(point)
+        except Invalid as error:
+            raise Unfit(error.line()) from error
+        if twice:
+            raise Unfit(f"it registers twice at {', '.join(twice)}")
+        taken = await self._taken() if register.tools else {}
+        shadowing = sorted(taken.keys() & {one.name for one in register.tools})
+        if shadowing:
+            raise Unfit(f"there is a tool {shadowing[0]} already", final=True)
+
+    async def _taken(self) -> dict[str, str]:
+        """Return the names of tools that are not this service's own."""
+        found: dict[str, str] = {}
+        own = self._tools.of(self._journal.name)
+        for agent in self._host.agents.list():
+            specs = await self._host.call(ToolList(agent=agent.name))
+            found |= {spec.name: agent.name for spec in specs if spec.name not in own}
+        return found
 
     async def prepare(self, target: Target, number: int) -> tuple[Plan, Clerk]:
         """Make ready what is to be started. Raises `Unfit`."""
