@@ -270,6 +270,9 @@ async def test_a_question_shows_exactly_what_will_run(tmp_path: Path, server: Sc
         await card.get_by_role("button", name="Deny").click()
         await view.get_by_text("Denied: shell").last.wait_for()
         await view.get_by_text("It was given.").wait_for()
+        await view.locator(".sessions .below", has_text="@ask").wait_for()
+        await page.go("new")
+        await view.locator(".sessions .below").wait_for(state="detached")
 
 
 async def test_deep_work_shows_its_tasks_and_budget(page: Watched, house: Served) -> None:

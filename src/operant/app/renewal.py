@@ -11,8 +11,6 @@ from operant.kernel.syscalls import KernelRestart
 
 SUPERVISED = "OPERANT_SUPERVISED"
 """Set by who starts a system again when it ends with code 75."""
-_OTHERS = ("NOTIFY_SOCKET", "XPC_SERVICE_NAME")
-"""By these one knows systemd and launchd, whose services of ours do the same."""
 
 
 class Renewal:
@@ -21,7 +19,7 @@ class Renewal:
     def __init__(self, kernel: Kernel, env: Mapping[str, str], *, stays: bool) -> None:
         self.wanted = False
         self._kernel = kernel
-        self.supervised = stays and any(env.get(name) for name in (SUPERVISED, *_OTHERS))
+        self.supervised = stays and is_supervised(env)
         kernel.syscalls.register(KernelRestart, self.restart)
 
     async def restart(self, who: Principal, call: KernelRestart) -> None:
@@ -34,3 +32,9 @@ class Renewal:
         if not call.dry:
             self.wanted = True
             self._kernel.stopping.set()
+
+
+def is_supervised(env: Mapping[str, str]) -> bool:
+    """Tell whether somebody starts us again: our own supervisor, or a service of ours at systemd or launchd."""
+    launched = "operant" in env.get("XPC_SERVICE_NAME", "")  # every program of a Mac's terminal has one
+    return bool(env.get(SUPERVISED) or env.get("NOTIFY_SOCKET")) or launched

@@ -52,6 +52,7 @@ def _settings(agent: Agent) -> list[tuple[str, str]]:
         ("workspace", agent.workspace),
         ("tools", ", ".join(agent.permissions.tools) or "none"),
         ("denied tools", ", ".join(agent.permissions.deny) or "none"),
+        ("helpers", ", ".join(agent.helpers) or "none"),
         ("approval", rules or "as the guard decides"),
         ("most steps", str(agent.limits.max_steps)),
         ("arrival", agent.arrival),

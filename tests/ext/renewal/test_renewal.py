@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from operant.app.renewal import SUPERVISED
+from operant.app.renewal import SUPERVISED, is_supervised
 from operant.kernel.records import OWNER, ApprovalAsked, Event, MessageQueued, MessageReceived, ToolEnded, text_of
 from operant.kernel.syscalls import SessionList, SessionStop
 from operant.sdk.testing.server import ScriptedServer
@@ -107,6 +107,20 @@ async def test_where_nobody_would_start_it_again_it_says_so_and_goes_on(tmp_path
         assert "--supervised" in result
         assert not made.kernel.stopping.is_set()
         assert not made.renewal.wanted
+
+
+@pytest.mark.parametrize(
+    ("env", "is_one"),
+    [
+        ({}, False),
+        ({SUPERVISED: "1"}, True),
+        ({"NOTIFY_SOCKET": "/run/user/1000/systemd/notify"}, True),
+        ({"XPC_SERVICE_NAME": "org.operant.operant"}, True),
+        ({"XPC_SERVICE_NAME": "application.com.apple.Terminal.1"}, False),
+    ],
+)
+def test_who_starts_it_again_is_known_by_the_environment(env: dict[str, str], is_one: bool) -> None:
+    assert is_supervised(env) == is_one
 
 
 async def test_a_stop_takes_the_wish_back(

@@ -56,11 +56,22 @@ function Sessions({ state, current, ask }) {
   const show = (/** @type {boolean} */ archived) => (shell.set({ archived, sessions: [] }), loadSessions());
   return html`
     <ul class="sessions" aria-label=${state.archived ? "Archived sessions" : "Sessions"}>
-      ${state.sessions.map((/** @type {any} */ one) => html`<${Session} key=${one.session_id} one=${one} current=${current === one.session_id} ask=${ask} />`)}
+      ${arranged(state.sessions, current).map((/** @type {any} */ one) => html`<${Session} key=${one.session_id} one=${one} current=${current === one.session_id} ask=${ask} />`)}
     </ul>
     ${!state.sessions.length && html`<p class="side-empty muted">${state.archived ? "Nothing is archived." : "No sessions yet. Say something to begin one."}</p>`}
     ${state.more > 0 && html`<button type="button" class="quiet wide" onClick=${loadMore}>Show older ones</button>`}
     <button type="button" class="quiet wide" onClick=${() => show(!state.archived)}><${Icon} name=${state.archived ? "message-square" : "archive"} />${state.archived ? "Back to sessions" : "Archive"}</button>`;
+}
+
+/** Sub-agents stand below those that they work for, while one of both is looked at, or they work.
+ * @param {any[]} sessions @param {string} current @returns {any[]} */
+function arranged(sessions, current) {
+  const listed = new Set(sessions.map((one) => one.session_id));
+  const isBelow = (/** @type {any} */ one) => one.session_id.startsWith("agents/") && one.agent.includes("/");
+  const shown = sessions.filter((one) => isBelow(one) && (one.state === "open" || [one.session_id, one.parent].includes(current)));
+  /** @param {any} one @returns {any[]} */
+  const whole = (one) => [one, ...shown.filter((child) => child !== one && child.parent === one.session_id).reverse().flatMap(whole)];
+  return sessions.filter((one) => !isBelow(one) || (shown.includes(one) && !listed.has(one.parent))).flatMap(whole);
 }
 
 /** @param {{one: any, current: boolean, ask: (dialog: any) => void}} props */
@@ -78,7 +89,7 @@ function Session({ one, current, ask }) {
       close=${close} done=${async () => { await attempt(api.remove(sessionPath(key))); if (current) go("new"); loadSessions(); }} />`) },
   ];
   const title = one.title || one.preview || key;
-  return html`<li class=${current ? "current" : ""}>
+  return html`<li class=${`${current ? "current" : ""} ${key.startsWith("agents/") ? "below" : ""}`}>
     <a href=${path("s", key)} aria-current=${current ? "page" : null} title=${title}>
       ${one.state === "open" && html`<span class="pulse" role="img" aria-label="working"></span>`}
       <span class="name">${title}</span><time>${moment(one.updated)}</time></a>
