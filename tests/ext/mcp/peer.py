@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,13 +90,33 @@ async def over_stdio() -> None:
         await made.run(reading, writing, made.create_initialization_options())
 
 
+async def over_http() -> None:
+    """Serve at a free port, which the file `PORT` is told; `headers` of the plan must be sent."""
+    import uvicorn
+
+    made = server()
+    bare = made.streamable_http_app(stateless_http=plan().get("stateless", False))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        sent = {key.decode(): text.decode() for key, text in scope.get("headers", ())}
+        if scope["type"] == "http" and any(sent.get(key) != text for key, text in plan().get("headers", {}).items()):
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await bare(scope, receive, send)
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    Path(os.environ["PORT"]).write_text(str(listening.getsockname()[1]))
+    await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve(sockets=[listening])
+
+
 def main() -> None:
     import anyio
 
     sys.stderr.write("a complaint of the peer\n")
     if plan().get("broken"):
         sys.exit("it cannot start")
-    anyio.run(over_stdio)
+    anyio.run(over_http if "--http" in sys.argv else over_stdio)
 
 
 if __name__ == "__main__":
