@@ -65,6 +65,7 @@ async def furnished(
     *,
     file: dict[str, Any] | None = None,
     gateway: dict[str, Any] | None = None,
+    approval: dict[str, str] | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Run a system with servers in `operant.yaml`, and others in `mcp.json`."""
@@ -73,10 +74,9 @@ async def furnished(
     if file is not None:
         (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
     server = ScriptedServer(SCRIPT)
-    async with (
-        server.serving(),
-        served(home, server, {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}) as system,
-    ):
+    config: dict[str, Any] = {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}
+    config["defaults"] = {"approval": approval or {}}
+    async with server.serving(), served(home, server, config) as system:
         yield House(system, folder)
 
 
