@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,10 +42,10 @@ class House:
     async def tools(self, agent: str = "operant") -> dict[str, ToolSpec]:
         return {spec.name: spec for spec in await self.call(ToolList(agent=agent)) if spec.name.startswith("mcp")}
 
-    async def use(self, name: str, **arguments: Any) -> ToolResult:
+    async def use(self, name: str, /, **arguments: Any) -> ToolResult:
         return await self.call(ToolInvoke(name=name, arguments=arguments, agent="operant"))
 
-    async def said(self, name: str, **arguments: Any) -> str:
+    async def said(self, name: str, /, **arguments: Any) -> str:
         return text_of((await self.use(name, **arguments)).parts)
 
     def plan(self, server: str = "peer", **plan: Any) -> None:
@@ -63,6 +65,7 @@ async def furnished(
     *,
     file: dict[str, Any] | None = None,
     gateway: dict[str, Any] | None = None,
+    approval: dict[str, str] | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Run a system with servers in `operant.yaml`, and others in `mcp.json`."""
@@ -71,11 +74,28 @@ async def furnished(
     if file is not None:
         (home / "mcp.json").write_text(json.dumps({"mcpServers": file}))
     server = ScriptedServer(SCRIPT)
-    async with (
-        server.serving(),
-        served(home, server, {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}) as system,
-    ):
+    config: dict[str, Any] = {"mcp": {"servers": servers, **more}, "gateway": gateway or {}}
+    config["defaults"] = {"approval": approval or {}}
+    async with server.serving(), served(home, server, config) as system:
         yield House(system, folder)
+
+
+@asynccontextmanager
+async def serving_http(folder: Path, name: str = "peer") -> AsyncIterator[str]:
+    """Run a server over HTTP, and yield its address."""
+    told = folder / f"{name}.port"
+    env = {**os.environ, "PEER": str(folder / f"{name}.json"), "PORT": str(told)}
+    program = (sys.executable, "-m", "tests.ext.mcp.peer", "--http")
+    running = await asyncio.create_subprocess_exec(*program, cwd=ROOT, env=env, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        async with asyncio.timeout(20):
+            while not (told.exists() and told.read_text()):
+                await asyncio.sleep(0)
+        yield f"http://127.0.0.1:{told.read_text()}/mcp"
+    finally:
+        running.terminate()
+        await running.wait()
+        told.unlink(missing_ok=True)
 
 
 def mode_of(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -40,6 +41,19 @@ async def test_g4_a_tool_that_changes_is_held_until_it_is_approved(tmp_path: Pat
         assert "mcp__peer__echo" in await house.tools()
     pins = tmp_path / "home" / "state" / "extensions" / "mcp" / "pins.json"
     assert mode_of(pins) == 0o600
+
+
+async def test_g4_a_tool_that_turns_while_it_is_connected_is_held_at_once(tmp_path: Path) -> None:
+    async with furnished(tmp_path, {"peer": peer(tmp_path)}) as house:
+        house.plan(tools={"echo": "Say it again.", "turn": "Change."}, tells=True)
+        await house.test()
+        await house.said("mcp__peer__turn", text="")
+        async with asyncio.timeout(20):
+            while "mcp__peer__echo" in await house.tools():
+                await asyncio.sleep(0)
+        assert set(await house.tools()) == {"mcp__peer__turn"}
+        (server,) = await house.call(McpList())
+        assert {one.tool: one.state for one in server.tools} == {"echo": "changed", "turn": "offered"}
 
 
 async def test_g4_approvals_last_over_a_restart(tmp_path: Path) -> None:

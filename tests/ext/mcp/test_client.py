@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from operant.kernel.errors import Invalid, NotFound, Unavailable
-from operant.kernel.syscalls import McpAdd, McpList, McpRemove
+from operant.kernel.records import ToolEnded, text_of
+from operant.kernel.syscalls import McpAdd, McpList, McpRemove, SessionHistory
 from tests.ext.mcp.house import furnished, mode_of, peer
 
 TOOLS = {"echo": "Say it again.", "fail": "Fail.", "picture": "Show one."}
@@ -113,3 +114,24 @@ async def test_the_owner_says_who_may_use_what(tmp_path: Path) -> None:
         assert specs["mcp__peer__echo"].effect == "read"  # the owner trusts its hints
         with pytest.raises(Unavailable, match="disabled"):
             await house.test("off")
+
+
+async def test_a_model_uses_a_tool_of_a_server(tmp_path: Path) -> None:
+    """The first message finds the tools, though nobody had connected before; what comes back is marked as foreign."""
+    servers = {"peer": peer(tmp_path)}
+    (tmp_path / "peer.json").write_text(json.dumps({"tools": TOOLS}))
+    async with furnished(tmp_path, servers, approval={"mcp__peer__*": "allow"}) as house:
+        answer = await house.system.post("/api/chat/s", {"message": "@echo"})
+        assert answer["response"] == "Done."
+        ended = [one.body for one in await house.call(SessionHistory(session="s")) if isinstance(one.body, ToolEnded)]
+        assert "outside" in ended[0].labels and "<outside" in text_of(ended[0].parts)
+        assert "echo: mine" in text_of(ended[0].parts)
+
+
+async def test_many_tools_are_searched_and_not_listed(tmp_path: Path) -> None:
+    async with furnished(tmp_path, {"peer": peer(tmp_path)}, listed=2) as house:
+        house.plan(tools=TOOLS)
+        await house.test()
+        assert all(spec.deferred for spec in (await house.tools()).values())
+        found = await house.said("tool_search", query="say it again")
+        assert "mcp__peer__echo" in found

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from weakref import WeakSet
 
 from operant.ext.mcp.declared import FILE, Declared, read_declared
 from operant.ext.mcp.link import Link
@@ -16,8 +17,8 @@ from operant.ext.mcp.seen import name_of
 from operant.ext.mcp.settings import McpSettings
 from operant.sdk import Agent, Host, NotFound, Tool
 
-FIRST_S = 10.0
-"""Seconds that a turn waits for servers that nobody has connected to yet."""
+FIRST_S = 5.0
+"""Seconds that the first message waits for servers that are being connected to; once a server, whatever it does."""
 
 
 class Links:
@@ -35,6 +36,7 @@ class Links:
         self._tools: dict[str, dict[str, Tool]] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._stamp = 0
+        self._awaited = WeakSet[Link]()
 
     @asynccontextmanager
     async def living(self) -> AsyncGenerator[None]:
@@ -69,12 +71,10 @@ class Links:
             raise NotFound(f"There is no MCP server {name!r}.", f"There are: {known}.")
         return self.all[name]
 
-    def start(self) -> list[Link]:
-        """Begin to connect to all servers, and return those that were not begun with."""
-        fresh = [link for name, link in self.all.items() if name not in self._tasks]
-        for link in fresh:
+    def start(self) -> None:
+        """Begin to connect to all servers."""
+        for link in self.all.values():
             self.begin(link)
-        return fresh
 
     def begin(self, link: Link) -> None:
         """Begin to connect to a server."""
@@ -83,10 +83,12 @@ class Links:
             self._tasks[name] = self._group.create_task(link.run())
 
     async def first(self) -> None:
-        """Connect before a turn, and wait a little for those that it is the first time for."""
+        """Connect before a turn, and wait a little for those that nobody has waited for yet."""
         if _stamp(self.file) != self._stamp:
             self.read()
-        fresh = [link for link in self.start() if link.state == "waiting"]
+        self.start()
+        fresh = [link for link in self.all.values() if link.state == "waiting" and link not in self._awaited]
+        self._awaited.update(fresh)
         if fresh:
             await asyncio.gather(*(link.tried(FIRST_S) for link in fresh))
 

@@ -23,7 +23,6 @@ from operant.sdk import (
     Text,
     ToolResult,
     ToolSpec,
-    Unavailable,
     failed,
 )
 
@@ -127,8 +126,3 @@ async def _blob(data: str, kind: str, name: str, blobs: Blobs) -> Text | BlobRef
 
 def _shown(text: str) -> str:
     return shorten(plain(text), MOST_TEXT, "[cut]")
-
-
-def reason(error: BaseException) -> Unavailable:
-    """Say that a server did not do what was asked."""
-    return Unavailable(f"The MCP server refused: {_shown(str(error))[:500]}.")

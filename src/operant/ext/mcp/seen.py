@@ -101,9 +101,7 @@ def _depth(value: Any, so_far: int = 0) -> int:
 
 
 def _plain_schema(schema: Json) -> Json:
-    made = cast("Json", _plain_value(schema))
-    made.pop("$schema", None)
-    return {"type": "object", "properties": {}, **made}
+    return {"type": "object", "properties": {}, **cast("Json", _plain_value(schema))}
 
 
 def _plain_value(value: Any) -> Any:

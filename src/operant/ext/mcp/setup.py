@@ -9,6 +9,7 @@ from operant.ext.mcp.desk import Desk
 from operant.ext.mcp.links import FIRST_S, Links
 from operant.ext.mcp.serve.http import Endpoint
 from operant.ext.mcp.settings import McpSettings
+from operant.ext.mcp.things import make_tools
 from operant.sdk import DAEMON_STARTED, DISPATCH_BEFORE, DispatchInput, Host, Plain
 
 
@@ -16,6 +17,7 @@ from operant.sdk import DAEMON_STARTED, DISPATCH_BEFORE, DispatchInput, Host, Pl
 async def setup(host: Host, settings: McpSettings) -> AsyncGenerator[None]:
     """Offer servers' tools while the context is open."""
     links = Links(host, settings)
+    links.extra = make_tools(host, links)
 
     async def started(input: Plain) -> None:
         links.start()

@@ -29,7 +29,7 @@ _LIMITS = frozenset(
 
 def parameters_of(schema: Json) -> Json:
     """Return the schema of a tool's arguments: an object, no alternatives at its top. The tool checks them anyway."""
-    bare = {name: value for name, value in schema.items() if name not in _COMBINED}
+    bare = {name: value for name, value in schema.items() if name not in _COMBINED and name != "$schema"}
     return {**bare, "type": "object", "properties": schema.get("properties") or {}}
 
 
