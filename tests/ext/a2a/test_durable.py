@@ -45,14 +45,14 @@ async def pieces(made: System, count: int) -> list[MessageReceived]:
             found = [one for one in heard(await history(made, "s")) if one.author == "a2a:coder"]
             if len(found) >= count:
                 return found
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.005)
 
 
 async def settled(made: System) -> None:
     """Wait until nobody is owed anything and nothing is at work."""
     async with asyncio.timeout(20):
         while await messages(made, open=True) or await made.kernel.store.unfinished():
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.005)
 
 
 async def test_the_sender_is_told_when_no_answer_came(tmp_path: Path, server: ScriptedServer) -> None:

@@ -75,7 +75,7 @@ async def answered(house: Served, id: str) -> A2aMessage:
             (one,) = await call(house, A2aList(id=id))
             if one.state == "answered":
                 return one
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.005)
 
 
 async def received(house: Served) -> list[Event]:
@@ -119,7 +119,7 @@ async def test_a_notice_and_a_silent_message(tmp_path: Path, server: ScriptedSer
         notice = await call(here, A2aSend(text="Look at it.", to="coder@work", kind="notify"))
         async with asyncio.timeout(20):
             while not heard(await received(there)):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.005)
         (looked,) = heard(await received(there))
     assert (quiet.state, notice.state) == ("sent", "sent")
     assert not any(isinstance(event.body, MessageReceived) for event in events)

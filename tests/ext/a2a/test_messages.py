@@ -252,7 +252,7 @@ async def test_without_a_rule_a_person_is_asked_first(tmp_path: Path, server: Sc
         await say(made, "@start")
         async with asyncio.timeout(10):
             while not any(event.type == "approval.asked" for event in await made.kernel.store.events("s")):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.005)
         assert await messages(made) == ()
 
 

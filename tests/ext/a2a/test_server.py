@@ -156,12 +156,12 @@ async def test_everybody_who_follows_a_task_is_told_the_same(house: Served, serv
 
         async with asyncio.timeout(20):
             while not await house.system.kernel.call(OWNER, ApprovalList()):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.005)
             async with asyncio.TaskGroup() as group:
                 group.create_task(collect(peer.subscribe(SubscribeToTaskRequest(id=id)), seen[0]))
                 group.create_task(collect(peer.subscribe(SubscribeToTaskRequest(id=id)), seen[1]))
                 while not (seen[0] and seen[1]):
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.005)
                 (question,) = await house.system.kernel.call(OWNER, ApprovalList())
                 await house.system.kernel.call(OWNER, ApprovalAnswer(approval_id=question.approval_id, answer="deny"))
                 await collect(streaming, [])
