@@ -17,6 +17,7 @@ from operant.kernel.syscalls import A2aMessage, A2aSend, SessionErase
 from operant.sdk import MessageReceived, text_of
 from operant.sdk.testing.server import ScriptedServer, scripted_server
 from tests.ext.a2a.test_messages import LONG, TWO, heard, history, messages
+from tests.ext.a2a.waiting import until
 from tests.journey.house import ended, say, system
 
 SOON = 0.002
@@ -40,19 +41,21 @@ async def from_s(made: System, text: str, minutes: float = 0.0) -> A2aMessage:
 
 async def pieces(made: System, count: int) -> list[MessageReceived]:
     """Wait for so many pieces from the other agent in session `s`."""
-    async with asyncio.timeout(20):
-        while True:
-            found = [one for one in heard(await history(made, "s")) if one.author == "a2a:coder"]
-            if len(found) >= count:
-                return found
-            await asyncio.sleep(0)
+
+    async def found() -> list[MessageReceived]:
+        there = [one for one in heard(await history(made, "s")) if one.author == "a2a:coder"]
+        return there if len(there) >= count else []
+
+    return await until(found)
 
 
 async def settled(made: System) -> None:
     """Wait until nobody is owed anything and nothing is at work."""
-    async with asyncio.timeout(20):
-        while await messages(made, open=True) or await made.kernel.store.unfinished():
-            await asyncio.sleep(0)
+
+    async def quiet() -> bool:
+        return not (await messages(made, open=True) or await made.kernel.store.unfinished())
+
+    await until(quiet)
 
 
 async def test_the_sender_is_told_when_no_answer_came(tmp_path: Path, server: ScriptedServer) -> None:

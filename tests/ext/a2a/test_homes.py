@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from operant.kernel.syscalls import (
 from operant.sdk import Event, Invalid, NotFound, Refused, Text, Unavailable, text_of
 from operant.sdk.testing.server import ScriptedServer, scripted_server
 from tests.ext.a2a.test_messages import LONG, heard, send
+from tests.ext.a2a.waiting import until
 from tests.journey.gateway import Served, served
 from tests.journey.house import ended
 
@@ -70,12 +70,14 @@ async def say(house: Served, text: str, session: str = "s") -> None:
 
 
 async def answered(house: Served, id: str) -> A2aMessage:
-    async with asyncio.timeout(20):
-        while True:
-            (one,) = await call(house, A2aList(id=id))
-            if one.state == "answered":
-                return one
-            await asyncio.sleep(0)
+
+    async def found() -> A2aMessage | None:
+        (one,) = await call(house, A2aList(id=id))
+        return one if one.state == "answered" else None
+
+    one = await until(found)
+    assert one is not None
+    return one
 
 
 async def received(house: Served) -> list[Event]:
@@ -117,10 +119,11 @@ async def test_a_notice_and_a_silent_message(tmp_path: Path, server: ScriptedSer
         quiet = await call(here, A2aSend(text="The build is green.", to="coder@work", kind="silent"))
         events = await received(there)
         notice = await call(here, A2aSend(text="Look at it.", to="coder@work", kind="notify"))
-        async with asyncio.timeout(20):
-            while not heard(await received(there)):
-                await asyncio.sleep(0)
-        (looked,) = heard(await received(there))
+
+        async def arrived() -> list[MessageReceived]:
+            return heard(await received(there))
+
+        (looked,) = await until(arrived)
     assert (quiet.state, notice.state) == ("sent", "sent")
     assert not any(isinstance(event.body, MessageReceived) for event in events)
     assert ["The build is green." in event.body.text for event in events if isinstance(event.body, Note)] == [True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from operant.kernel.records import OWNER, Address, MessageReceived, Note, ToolEn
 from operant.kernel.syscalls import A2aList, A2aMessage, A2aSend, SessionDispatch, SessionGet, SessionHistory, ToolList
 from operant.sdk import Event, Invalid, NotFound, Refused, Text, text_of
 from operant.sdk.testing.server import ScriptedServer, scripted_server
+from tests.ext.a2a.waiting import until
 from tests.journey.house import ended, say, system
 
 FREE = {"approval": {"send_to_agent": "allow"}, "arrival": "queue"}
@@ -250,9 +250,11 @@ async def test_without_a_rule_a_person_is_asked_first(tmp_path: Path, server: Sc
     server.script("start", [send("hello"), {"text": "Done."}])
     async with system(tmp_path / "home", server, {"agents": {"coder": {}}}) as made:
         await say(made, "@start")
-        async with asyncio.timeout(10):
-            while not any(event.type == "approval.asked" for event in await made.kernel.store.events("s")):
-                await asyncio.sleep(0)
+
+        async def asked() -> bool:
+            return any(event.type == "approval.asked" for event in await made.kernel.store.events("s"))
+
+        assert await until(asked)
         assert await messages(made) == ()
 
 

@@ -34,6 +34,7 @@ from operant.kernel.records import OWNER, MessageReceived
 from operant.kernel.syscalls import ApprovalAnswer, ApprovalList, SessionHistory
 from operant.sdk import BlobRef, text_of
 from operant.sdk.testing.server import ScriptedServer, scripted_server
+from tests.ext.a2a.waiting import until
 from tests.journey.gateway import Served, served
 
 FREE = {"approval": {"send_to_agent": "allow"}}
@@ -154,15 +155,18 @@ async def test_everybody_who_follows_a_task_is_told_the_same(house: Served, serv
             async for one in stream:
                 into.append(one)
 
+        async def asked() -> Any:
+            return await house.system.kernel.call(OWNER, ApprovalList())
+
+        async def told() -> bool:
+            return bool(seen[0] and seen[1])
+
         async with asyncio.timeout(20):
-            while not await house.system.kernel.call(OWNER, ApprovalList()):
-                await asyncio.sleep(0)
+            (question,) = await until(asked)
             async with asyncio.TaskGroup() as group:
                 group.create_task(collect(peer.subscribe(SubscribeToTaskRequest(id=id)), seen[0]))
                 group.create_task(collect(peer.subscribe(SubscribeToTaskRequest(id=id)), seen[1]))
-                while not (seen[0] and seen[1]):
-                    await asyncio.sleep(0)
-                (question,) = await house.system.kernel.call(OWNER, ApprovalList())
+                await until(told)
                 await house.system.kernel.call(OWNER, ApprovalAnswer(approval_id=question.approval_id, answer="deny"))
                 await collect(streaming, [])
         with pytest.raises(errors.TaskNotFoundError):  # a task is its client's alone

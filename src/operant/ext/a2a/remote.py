@@ -13,7 +13,7 @@ from operant.ext.a2a.letter import EXTENSION, Letter
 from operant.ext.a2a.settings import Peer
 from operant.kit.egress import Denied as NoWay
 from operant.kit.egress import Reach
-from operant.kit.http import Get, HttpDenied, HttpError
+from operant.kit.http import Get, HttpDenied, HttpError, HttpResponse
 from operant.kit.sse import SseDecoder
 from operant.sdk import Host, Json, NotFound, Record, Refused, Unavailable
 
@@ -62,15 +62,9 @@ class Remote:
         """Return when there is news of the task of a letter, or nothing more to hear."""
         url, headers = await self._endpoint(letter.to), {**self._headers(letter.to), "Accept": "text/event-stream"}
         body = _request("SubscribeToTask", {"id": letter.remote})
-        decoder = SseDecoder()
         try:
-            async with (
-                self._host.http.post(url, body, headers, QUIET_S, Reach.PUBLIC) as response,
-                aclosing(response.pieces()) as pieces,
-            ):
-                async for piece in pieces:
-                    if any(_ends(event.data) for event in decoder.feed(piece)):
-                        return
+            async with self._host.http.post(url, body, headers, QUIET_S, Reach.PUBLIC) as response:
+                await _until_over(response)
         except (HttpError, NoWay) as error:
             raise _unreachable(letter.to, error) from error
 
@@ -174,6 +168,14 @@ def _words(parts: Any) -> str:
         else:
             found.append(f"[a file: {part.get('filename') or part.get('mediaType') or 'without a name'}]")
     return "\n".join(found)
+
+
+async def _until_over(response: HttpResponse) -> None:
+    decoder = SseDecoder()
+    async with aclosing(response.pieces()) as pieces:
+        async for piece in pieces:
+            if any(_ends(event.data) for event in decoder.feed(piece)):
+                return
 
 
 def _ends(data: str) -> bool:
