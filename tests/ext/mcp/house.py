@@ -81,10 +81,10 @@ async def furnished(
 
 
 @asynccontextmanager
-async def serving_http(folder: Path, name: str = "peer") -> AsyncIterator[str]:
+async def serving_http(folder: Path, name: str = "peer", at: str = "0") -> AsyncIterator[str]:
     """Run a server over HTTP, and yield its address."""
     told = folder / f"{name}.port"
-    env = {**os.environ, "PEER": str(folder / f"{name}.json"), "PORT": str(told)}
+    env = {**os.environ, "PEER": str(folder / f"{name}.json"), "PORT": str(told), "AT": at}
     program = (sys.executable, "-m", "tests.ext.mcp.peer", "--http")
     running = await asyncio.create_subprocess_exec(*program, cwd=ROOT, env=env, stderr=asyncio.subprocess.DEVNULL)
     try:

@@ -114,7 +114,7 @@ async def over_http() -> None:
             return
         await bare(scope, receive, send)
 
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", int(os.environ.get("AT", "0"))))
     Path(os.environ["PORT"]).write_text(str(listening.getsockname()[1]))
     await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve(sockets=[listening])
 

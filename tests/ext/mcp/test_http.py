@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,16 @@ async def test_a_server_over_http_gets_the_headers_of_its_settings(tmp_path: Pat
             assert "CANARY" not in "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
 
 
-async def test_a_server_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+async def test_a_server_that_was_away_is_found_again(tmp_path: Path) -> None:
     (tmp_path / "peer.json").write_text(json.dumps({"tools": {"echo": "Say it again."}}))
-    async with serving_http(tmp_path) as url:
-        pass
-    async with furnished(tmp_path, {"peer": {"url": url}}) as house:
-        with pytest.raises(Unavailable):
+    async with AsyncExitStack() as first:
+        url = await first.enter_async_context(serving_http(tmp_path))
+        async with furnished(tmp_path, {"peer": {"url": url}}) as house:
             await house.test()
+            await first.aclose()
+            assert (await house.use("mcp__peer__echo", text="x")).outcome == "error"
+            async with serving_http(tmp_path, at=url.split(":")[2].partition("/")[0]):
+                assert "echo: again" in await house.said("mcp__peer__echo", text="again")
 
 
 async def test_where_nobody_may_go_no_server_is_dialled(tmp_path: Path) -> None:
