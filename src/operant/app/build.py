@@ -160,7 +160,8 @@ async def _set_up(
     for one in plan.found.unusable:
         residence.refuse(one.name, one.reason)
     hosts: list[tuple[Extension, ExtensionHost]] = []
-    wanted = [one for one in plan.found.extensions if one.name not in plan.config.extensions.disabled]
+    off = {*plan.config.extensions.disabled, *(one.name for one in plan.found.extensions if home.removed(one.skill))}
+    wanted = [one for one in plan.found.extensions if one.name not in off]
     for extension in sorted(wanted, key=lambda one: (section_of(one) != "store", one.name)):
         state = home.state / "extensions" / extension.name
         make_directory(state.parent)

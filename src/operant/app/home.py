@@ -68,6 +68,10 @@ class Home:
         """Tell whether `init` was here."""
         return self.config.exists() and self.agents.is_dir()
 
+    def removed(self, skill: str) -> bool:
+        """Tell whether a skill that comes with Operant was removed, and so the extension that it stands for."""
+        return bool(skill) and (self.path / "skills" / ".removed" / skill).exists()
+
     def init(self) -> tuple[Path, ...]:
         """Make what is missing and return it; nothing that is there is overwritten, only its rights are narrowed.
 

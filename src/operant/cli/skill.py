@@ -104,13 +104,18 @@ def add(path: str, as_json: bool) -> None:
     print_json(info) if as_json else say(f"{info.name} is there: {_state(info)}.")
 
 
-@command.command("remove", help="Put a skill of the home aside; nothing is deleted.")
+@command.command("remove", help="Put a skill aside, or switch off one that comes with Operant; nothing is deleted.")
 @click.argument("name")
 @json_option
 def remove(name: str, as_json: bool) -> None:
     """Remove a skill."""
     aside = call(SkillRemove(skill=name))
-    print_json({"name": name, "aside": aside}) if as_json else say(f"{name} is gone; its files are in {aside}.")
+    if as_json:
+        print_json({"name": name, "aside": aside})
+    elif Path(aside).parent.name == ".removed":
+        say(f"{name} is switched off; what it stands for is gone from the next start on. `operant skill reset {name}`")
+    else:
+        say(f"{name} is gone; its files are in {aside}.")
 
 
 @command.command("reset", help="Bring a skill that comes with Operant back to what it was.")

@@ -28,7 +28,7 @@ class Extension(Record):
     `setup` is `module:function`, imported when the extension starts; the function is an async context manager
     `(host, settings)` in which the feature lives. `settings` is `module:Struct`, the type of section `section`
     (default: the name), or empty when there is nothing to set. Without an `essential` one nothing starts: a guard that
-    is broken must not be a guard that is off.
+    is broken must not be a guard that is off. `skill` stands for it among the skills: removing that switches it off.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Extension(Record):
     settings: str = ""
     section: str = ""
     essential: bool = False
+    skill: str = ""
 
 
 class Command(Record):

@@ -166,7 +166,7 @@ async def test_skills_come_go_and_are_reset(made: System, tmp_path: Path) -> Non
         await made.kernel.call(OWNER, SkillAdd(path=str(source)))
     aside = Path(await made.kernel.call(OWNER, SkillRemove(skill="greet")))
     assert (aside / "SKILL.md").is_file()
-    for name in ("greet", "../x", ".trash", "summarize"):
+    for name in ("greet", "../x", ".trash", "../../skills/summarize"):
         with pytest.raises(NotFound):
             await made.kernel.call(OWNER, SkillRemove(skill=name))
     (source / "link").symlink_to("/etc")

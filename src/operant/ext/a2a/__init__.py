@@ -2,4 +2,6 @@
 
 from operant.sdk import Extension
 
-extension = Extension(name="a2a", setup="operant.ext.a2a.setup:setup", settings="operant.ext.a2a.settings:A2aSettings")
+extension = Extension(
+    name="a2a", setup="operant.ext.a2a.setup:setup", settings="operant.ext.a2a.settings:A2aSettings", skill="a2a"
+)

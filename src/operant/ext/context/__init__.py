@@ -2,4 +2,4 @@
 
 from operant.sdk import Extension
 
-extension = Extension(name="context", setup="operant.ext.context.engine:setup")
+extension = Extension(name="context", setup="operant.ext.context.engine:setup", skill="context")

@@ -7,4 +7,5 @@ extension = Extension(
     setup="operant.ext.gateway.setup:setup",
     settings="operant.ext.gateway.settings:GatewaySettings",
     essential=True,
+    skill="web",
 )

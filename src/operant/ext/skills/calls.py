@@ -47,7 +47,7 @@ class SkillCalls:
 
     async def get(self, who: Principal, call: SkillGet) -> SkillText:
         """Return one skill with its instructions."""
-        found = self._shelf.usable(self._host.agents.get(call.agent)).get(call.skill)
+        found = self._shelf.known(self._host.agents.get(call.agent)).get(call.skill)
         if found is None:
             raise NotFound(f"There is no skill {call.skill!r}.", "`operant skill list` shows those there are.")
         files = await asyncio.to_thread(_files, found.folder)
@@ -62,22 +62,30 @@ class SkillCalls:
         return found.info
 
     async def remove(self, who: Principal, call: SkillRemove) -> str:
-        """Put a skill of the home aside and return where; nothing is deleted."""
+        """Put a skill of the home aside and return where; one that comes with Operant is marked. Nothing is deleted."""
+        if not (self._folder / call.skill / FILE).is_file() and call.skill in _shipped():
+            mark = self._shelf.removed(call.skill)
+            mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            mark.touch(mode=0o600)
+            return str(mark)
         folder = self._own(call.skill)
         trash = self._folder / ".trash"
         trash.mkdir(mode=0o700, exist_ok=True)
         return str(folder.rename(trash / f"{folder.name}-{self._host.clock.now()}"))
 
     async def reset(self, who: Principal, call: SkillReset) -> tuple[str, ...]:
-        """Put aside what hides skills that come with Operant, so that they are as they were."""
-        shipped = {path.name for path in SHIPPED.iterdir() if path.is_dir()}
+        """Bring back skills that come with Operant: what hides them is put aside, what removed them is taken away."""
+        shipped = _shipped()
         if call.skill and call.skill not in shipped:
             raise NotFound(f"No skill {call.skill!r} comes with Operant.", f"There are: {', '.join(sorted(shipped))}.")
         wanted = {call.skill} if call.skill else shipped
         hiding = sorted(name for name in wanted if (self._folder / name).is_dir())
         for name in hiding:
             await self.remove(who, SkillRemove(skill=name))
-        return tuple(hiding)
+        marked = sorted(name for name in wanted if self._shelf.removed(name).exists())
+        for name in marked:
+            self._shelf.removed(name).unlink()
+        return tuple(dict.fromkeys((*hiding, *marked)))
 
     async def validate(self, who: Principal, call: SkillValidate) -> tuple[Finding, ...]:
         """Check a skill by the letter of the standard."""
@@ -109,6 +117,10 @@ class SkillCalls:
         if "/" in name or name.startswith(".") or not (folder / FILE).is_file():
             raise NotFound(f"There is no skill {name!r} in {self._folder}.", "Only those of the home can be removed.")
         return folder
+
+
+def _shipped() -> set[str]:
+    return {path.name for path in SHIPPED.iterdir() if path.is_dir()}
 
 
 def _files(folder: str) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ class SkillCommand:
 
     def commands(self, agent: Agent) -> Mapping[str, str]:
         """Return the command; an agent that has the tool is not told of it."""
+        if self._shelf.removed("skill").exists():
+            return {}
         if permitted(agent, READ):
             return {"skill": ""}
         return {"skill": "`skill list [WORDS]` and `skill load NAME`: instructions for kinds of tasks; look before one"}

@@ -18,6 +18,8 @@ from operant.kit.beneath import Beneath, FileError
 from operant.sdk import Agent, Record, SkillInfo
 
 SHIPPED = Path(__file__).parent / "shipped"
+REMOVED = ".removed"
+AUDIENCE = "operant.audience"
 DEEPEST = 4
 MOST_FOLDERS = 2_000
 MOST_BYTES = 256 * 1024
@@ -84,8 +86,17 @@ class Shelf:
             listed.append(info)
         return tuple(sorted(listed, key=lambda one: (one.name, one.state == "hidden")))
 
+    def removed(self, name: str) -> Path:
+        """Return the mark of a skill that comes with Operant and was removed; it is there when it was."""
+        return self._home / "skills" / REMOVED / name
+
     def usable(self, agent: Agent) -> dict[str, Skill]:
-        """Return by name the skills that an agent may use."""
+        """Return by name the skills that an agent may use; those that stand for a part of Operant are not for it."""
+        known = self.known(agent)
+        return {name: skill for name, skill in known.items() if skill.text.metadata.get(AUDIENCE) != "owner"}
+
+    def known(self, agent: Agent) -> dict[str, Skill]:
+        """Return by name the skills that count for an agent."""
         rules = agent.permissions.skills
         found: dict[str, Skill] = {}
         for root in self.roots(agent):
@@ -105,7 +116,8 @@ class Shelf:
         """Yield the skills of one folder; what cannot be read is a skill that is broken."""
         # What an agent or a project brings must not lead to what the person has elsewhere.
         for folder in folders(root.path, follow=root.source not in ("agent", "project")):
-            yield self._one(root, folder)
+            if root.source != "shipped" or not self.removed(folder.name).exists():
+                yield self._one(root, folder)
 
     def _one(self, root: Root, folder: Path) -> _Read:
         file = folder / FILE
