@@ -25,6 +25,7 @@ The function is called once and returns what the service does, all of it optiona
 threads, and may be `async`.
 """
 
+import base64
 import contextvars
 import inspect
 import json
@@ -293,10 +294,20 @@ class Service:
         point, output = params["point"], params.get("output")
         handler = self._adapt(point, _handler(self._wants["hooks"][point]))
         before = json.dumps(output) if output is not None else ""
-        answer = _finished(handler(params["input"], output))
+        answer = _finished(handler(self._whole(params["input"]), output))
         if answer is None or (isinstance(answer, dict) and "verdict" in answer):
             return answer
         return None if before and json.dumps(answer) == before else {"output": answer}
+
+    def _whole(self, input):
+        """Read an input that was too long for one message."""
+        if set(input) != {"blob", "size"}:
+            return input
+        data = b""
+        while len(data) < input["size"]:
+            piece = self.call("service.blob", {"blob": input["blob"], "offset": len(data)})
+            data += base64.b64decode(piece)
+        return json.loads(data)
 
     def _on_tool(self, params, id):
         handler = _handler(self._wants["tools"][params["name"]])

@@ -148,7 +148,7 @@ class Service {
     switch (method) {
       case "hook": {
         const before = JSON.stringify(params.output);
-        const answer = await handler(wants.hooks, params.point)(params.input, params.output);
+        const answer = await handler(wants.hooks, params.point)(await this.whole(params.input), params.output);
         if (answer === undefined || answer === null || "verdict" in answer) return answer;
         return JSON.stringify(answer) === before ? null : { output: answer };
       }
@@ -175,6 +175,18 @@ class Service {
       default:
         return null;
     }
+  }
+
+  /** Read an input that was too long for one message. @param {any} input */
+  async whole(input) {
+    if (Object.keys(input).sort().join() !== "blob,size") return input;
+    /** @type {Buffer[]} */
+    const pieces = [];
+    for (let length = 0; length < input.size; length += pieces[pieces.length - 1].length) {
+      const piece = await this.call("service.blob", { blob: input.blob, offset: length });
+      pieces.push(Buffer.from(piece, "base64"));
+    }
+    return JSON.parse(Buffer.concat(pieces).toString("utf8"));
   }
 
   /** @param {string} method @param {Record<string, unknown>} params */

@@ -7,6 +7,7 @@ so it is imported when the first request is made.
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -49,6 +50,9 @@ __all__ = [
 ]
 
 _MOST_KNOWN = 256
+
+
+_AT_ONCE = 1 << 20
 
 
 class HttpResponse:
@@ -115,7 +119,7 @@ class Http:
         with _translated():
             where = self._known.get((url, reach)) or self._judged(url, reach)
             sending = self._pool(reach).post(
-                where, data=body, headers=headers, timeout=_patience(idle_s), allow_redirects=False
+                where, data=_sent(body), headers=headers, timeout=_patience(idle_s), allow_redirects=False
             )
         async with _opened(sending) as response:
             yield response
@@ -126,7 +130,7 @@ class Http:
         with _translated():
             where = self._judged(step.place.url, reach)
             sending = self._pool(reach).request(
-                step.method, where, data=step.body or None, headers=step.headers,
+                step.method, where, data=_sent(step.body), headers=step.headers,
                 timeout=_patience(idle_s), allow_redirects=False,
             )  # fmt: skip
         async with _opened(sending) as response:
@@ -177,7 +181,7 @@ class Http:
         response = await self._pool(request.reach).request(
             step.method,
             self._judged(step.place.url, request.reach),
-            data=step.body or None,
+            data=_sent(step.body),
             headers={**headers, **step.headers, "Accept-Encoding": ENCODINGS},
             timeout=timeout,
             allow_redirects=False,
@@ -216,6 +220,11 @@ class Http:
                 trust_env=False,
             )
         return self._pools[reach]
+
+
+def _sent(body: bytes | None) -> bytes | io.BytesIO | None:
+    """Return a body as the client wants it: a large one in pieces, so that nothing else waits for it to be written."""
+    return io.BytesIO(body) if body and len(body) > _AT_ONCE else body or None
 
 
 def _patience(idle_s: float) -> aiohttp.ClientTimeout:

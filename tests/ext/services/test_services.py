@@ -186,3 +186,34 @@ async def test_a_skill_without_a_service_has_none(tmp_path: Path, server: Script
     async with house(tmp_path / "h", server) as there:
         with pytest.raises(NotFound, match="No skill 'nobody' has a service"):
             await there.grant("nobody")
+
+
+@pytest.mark.parametrize("file", ["service.py", "service.mjs"])
+async def test_an_input_that_is_too_long_for_a_message_is_read_in_pieces(
+    tmp_path: Path, server: ScriptedServer, file: str
+) -> None:
+    home = tmp_path / "h"
+    text = {
+        "service.py": """
+        from operant_sdk import define_service
+
+        @define_service
+        def service():
+            def engine(input, output):
+                words = sum(len(part["text"]) for one in input["messages"] for part in one["parts"])
+                return {"system": f"{words} characters", "tools": []}
+            return {"hooks": {"session.assemble": {"handler": engine, "priority": 5}}}
+        """,
+        "service.mjs": """
+        import { defineService } from "@operant/sdk";
+        defineService(() => ({ hooks: { "session.assemble": { priority: 5, handler: (input) => {
+          const words = input.messages.flatMap((one) => one.parts).reduce((sum, part) => sum + part.text.length, 0);
+          return { system: `${words} characters`, tools: [] };
+        } } } }));
+        """,
+    }[file]
+    write_skill(home, "engine", {file: text}, service=f"./{file}", hooks="session.assemble")
+    async with house(home, server) as there:
+        assert (await there.grant("engine")).state == "running", await there.log("engine")
+        await there.says("é" * 700_000)
+        assert server.requests[-1].body["messages"][0]["content"].startswith("7000"), await there.log("engine")

@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import base64
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import Context
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from operant.ext.services.journal import Journal
 from operant.ext.services.line import Line
 from operant.ext.services.wire import Cancel, Message, Said
 from operant.kit.jsonrpc import METHOD_NOT_FOUND, OURS, ErrorData, Fault
-from operant.sdk import Agent, CallContext, Command, Host, Launch, NotFound, OperantError, Principal, Unavailable
+from operant.sdk import (
+    Agent,
+    CallContext,
+    Command,
+    Host,
+    Launch,
+    NotFound,
+    OperantError,
+    Principal,
+    Record,
+    Unavailable,
+)
 
 AT_ONCE = 256
 """Requests that one service may have open; more are refused."""
+PIECE = 512 * 1024
+READ = "service.blob"
 OWN = "service.own"
 """What every service may do: keep its own state, set its own timers."""
+
+
+class Piece(Record):
+    """`service.blob`: the piece of something lent that begins at `offset`; the answer is base64, empty at the end."""
+
+    blob: str
+    offset: Annotated[int, Meta(ge=0)] = 0
 
 
 class ServiceClerk:
@@ -31,7 +53,20 @@ class ServiceClerk:
         self._agent = agent
         self._who = Principal(kind="skill", id=journal.name, capabilities=frozenset((OWN, *granted)))
         self._open: dict[int | str, asyncio.Task[None]] = {}
+        self._lending: dict[str, bytes] = {}
+        self._lent = 0
         self.spawn: Callable[[Any, Context], asyncio.Task[None]] | None = None
+
+    @contextmanager
+    def lent(self, data: bytes) -> Generator[str]:
+        """Let the service read something in pieces while the context is open."""
+        self._lent += 1
+        blob = f"b{self._lent}"
+        self._lending[blob] = data
+        try:
+            yield blob
+        finally:
+            del self._lending[blob]
 
     def confined(self, command: Command) -> AbstractAsyncContextManager[Launch]:
         """Put the sandbox around the command of the service."""
@@ -57,10 +92,12 @@ class ServiceClerk:
 
     async def _carry_out(self, line: Line, message: Message, id: int | str) -> None:
         try:
-            result = await self._host.client(self._who).call(
-                self._host.decode(message.method, msgspec.json.decode(message.params))
-            )
-            line.answer(id, result)
+            params = msgspec.json.decode(message.params)
+            if message.method == READ:
+                line.answer(id, self._piece(msgspec.convert(params, Piece)))
+                return
+            call = self._host.decode(message.method, params)
+            line.answer(id, await self._host.client(self._who).call(call))
         except NotFound as error:
             line.refuse(id, _fault(error, METHOD_NOT_FOUND))
         except OperantError as error:
@@ -69,6 +106,12 @@ class ServiceClerk:
             line.refuse(id, Fault(OURS, f"The parameters cannot be read: {error}.", ErrorData("invalid")))
         finally:
             del self._open[id]
+
+    def _piece(self, wanted: Piece) -> str:
+        data = self._lending.get(wanted.blob)
+        if data is None:
+            raise NotFound(f"Nothing is lent under {wanted.blob[:80]!r}.", "It is there while the request is open.")
+        return base64.b64encode(data[wanted.offset : wanted.offset + PIECE]).decode()
 
     def _say(self, message: Message) -> None:
         try:

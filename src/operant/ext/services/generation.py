@@ -6,20 +6,21 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from contextvars import Context
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from operant.ext.services.line import Line
+from operant.ext.services.line import Line, TooLong
 from operant.ext.services.wire import (
     HEARTBEAT_S,
     PROTOCOL,
     HookAnswer,
     HookCall,
     HookWanted,
+    Lent,
     Message,
     Register,
     Registered,
@@ -74,6 +75,10 @@ class Clerk(Protocol):
 
     def heard(self, data: bytes) -> None:
         """Take what the process said on its standard streams."""
+        ...
+
+    def lent(self, data: bytes) -> AbstractContextManager[str]:
+        """Let the service read something in pieces while the context is open, under the name that this yields."""
         ...
 
     def asked(self, line: Line, message: Message, context: Context | None) -> None:
@@ -160,7 +165,13 @@ class Generation:
 
     async def hook(self, point: str, input: Record, output: Record | None) -> HookAnswer | None:
         """Ask it at a hook point. Raises `Unavailable` or `Invalid`."""
-        raw = await self._line.ask("hook", HookCall(point=point, input=input, output=output))
+        try:
+            raw = await self._line.ask("hook", HookCall(point=point, input=input, output=output))
+        except TooLong:
+            data = msgspec.json.encode(input)
+            with self._clerk.lent(data) as blob:
+                lent = Lent(blob=blob, size=len(data))
+                raw = await self._line.ask("hook", HookCall(point=point, input=lent, output=output))
         return _read(raw, HookAnswer | None)
 
     async def ask(self, method: str, params: Record, kind: Any, output: Output | None = None) -> Any:

@@ -18,6 +18,10 @@ _UNREAD = 8 * LONGEST
 _message = msgspec.json.Decoder(Message)
 
 
+class TooLong(Invalid):
+    """Report that a message has more bytes than one may have."""
+
+
 class Ear(Protocol):
     """Whoever hears what a service asks and tells."""
 
@@ -69,9 +73,10 @@ class Line(asyncio.Protocol):
             del self._open[id]
 
     def tell(self, method: str, params: Any) -> None:
-        """Tell; nobody waits for an answer."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode(Request(method=method, params=params)))
+        """Tell; nobody waits for an answer. What is longer than a message may be is not told."""
+        line = encode(Request(method=method, params=params))
+        if self._transport is not None and not self._transport.is_closing() and len(line) <= LONGEST:
+            self._transport.write(line)
 
     def answer(self, id: int | str, result: Any) -> None:
         """Answer a request of the service."""
@@ -165,7 +170,7 @@ class Line(asyncio.Protocol):
         if self._transport is None:
             raise self._gone()
         if len(data) > LONGEST:
-            raise Invalid(f"It has {len(data)} bytes, and a message may have {LONGEST}.")
+            raise TooLong(f"It has {len(data)} bytes, and a message may have {LONGEST}.")
         if self._transport.get_write_buffer_size() > _UNREAD:
             self.close("it does not read what it is sent")
             raise self._gone()

@@ -130,6 +130,13 @@ class HookCall(Record):
     output: Any = None
 
 
+class Lent(Record):
+    """Stands for an `input` that is too long for one message: JSON of `size` bytes, read with `service.blob`."""
+
+    blob: str
+    size: int
+
+
 class HookAnswer(Record, forbid_unknown_fields=True):
     """The answer to `hook`: null lets pass; fields of `output` that are left out stay as they are."""
 

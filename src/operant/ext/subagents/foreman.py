@@ -52,6 +52,7 @@ class Foreman:
         self._pools: dict[int, asyncio.Semaphore] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reporting: set[str] = set()
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
@@ -116,7 +117,9 @@ class Foreman:
     def send_off(self, children: list[Child]) -> None:
         """Have sub-agents work without anybody waiting; each reports to its parent's session when it has ended."""
         for child in children:
-            self._spawn(self._report(child))
+            if child.session not in self._reporting:  # a call that is run again finds what the start took up
+                self._reporting.add(child.session)
+                self._spawn(self._report(child))
 
     async def stop(self, children: list[Child]) -> None:
         """Stop sub-agents for good: also one that has not begun yet never will."""
@@ -190,6 +193,8 @@ class Foreman:
             await self._roster.keep(msgspec.structs.replace(child, state="done"))
         except OperantError:
             return  # it is on record, and taken up again at the next start
+        finally:
+            self._reporting.discard(child.session)
 
     async def _told(self, child: Child) -> bool:
         """Tell whether a result has come in before: a process may have ended right after it did."""
