@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from operant.app.build import Options, running
@@ -59,7 +60,7 @@ async def test_a_file_is_an_extension_with_tools_hooks_and_settings(tmp_path: Pa
         assert {"words", "more", "guard"} <= set(status.extensions)
         said = "\n".join(status.problems)
         assert "broken: ModuleNotFoundError" in said and "odd" in said and "already an extension guard" in said
-        assert {"count_words", "count_more"} <= {spec.name for spec in await made.kernel.call(OWNER, ToolList())}
+        assert {"count_words", "count_more"} <= {spec.name for spec in await made.kernel.call(OWNER, ToolList(agent="operant"))}
         result = await made.kernel.call(OWNER, ToolInvoke(name="count_words", arguments={"text": "a b"}))
         assert isinstance(result.parts[0], Text) and result.parts[0].text == "2"
         refused = await made.kernel.call(OWNER, ToolInvoke(name="count_words", arguments={"text": "a b c"}))
@@ -78,3 +79,41 @@ async def test_two_homes_have_their_own(tmp_path: Path) -> None:
 
 def test_a_home_without_any_has_none(tmp_path: Path) -> None:
     assert find_all(tmp_path) == find_all(tmp_path / "nowhere")
+
+
+async def test_an_agent_may_do_without_an_extension_and_that_counts_at_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    put(home, "words.py", ONE)
+    (home / "operant.yaml").write_text("words: {most: 2}\n")
+    async with running(Home(home), Options(env={"PATH": "/usr/bin:/bin"}, overrides={}, work=False)) as made:
+
+        async def offered() -> set[str]:
+            return {spec.name for spec in await made.kernel.call(OWNER, ToolList(agent="operant"))}
+
+        async def listing() -> str:
+            arguments = {"path": ".", "text": "a b c"}
+            return (await made.kernel.call(OWNER, ToolInvoke(name="list_files", arguments=arguments))).outcome
+
+        assert "count_words" in await offered()
+        file = home / "agents" / "operant" / "AGENT.md"
+        file.write_text("---\npermissions: {extensions: []}\n---\nYou help.\n")
+        async with asyncio.timeout(10):  # files are looked at again after a moment
+            while "count_words" in await offered():
+                await asyncio.sleep(0)
+        hooks = [one for one in made.kernel.hooks.__dict__["_at"]["tool.before"] if one.author == "words"]
+        assert hooks, "its guard stays where it is, and is not asked for this agent"
+        assert await listing() != "denied"
+        file.write_text("---\npermissions: {extensions: [wor*]}\n---\nYou help.\n")
+        async with asyncio.timeout(10):
+            while "count_words" not in await offered():
+                await asyncio.sleep(0)
+        refused = await made.kernel.call(OWNER, ToolInvoke(name="count_words", arguments={"text": "a b c"}))
+        assert refused.outcome == "denied"
+
+
+async def test_an_extension_of_others_cannot_take_the_name_of_a_tool_of_ours(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    put(home, "words.py", ONE.replace("count_words", "read_file"))
+    async with running(Home(home), Options(env={"PATH": "/usr/bin:/bin"}, overrides={}, work=False)) as made:
+        said = "\n".join((await made.kernel.call(OWNER, KernelStatus())).problems)
+    assert "words: There is already a tool read_file" in said

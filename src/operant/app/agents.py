@@ -177,7 +177,7 @@ class AgentFiles:
     def _permissions(self, chosen: PermissionSettings) -> Permissions:
         """Return what an agent may use: its own rules, within its profile, within the boundary of all."""
         defaults = self._config.defaults
-        own = Permissions(tools=chosen.tools, deny=chosen.deny, skills=chosen.skills)
+        own = Permissions(tools=chosen.tools, deny=chosen.deny, skills=chosen.skills, extensions=chosen.extensions)
         boundary = Permissions(**msgspec.structs.asdict(defaults.boundary))
         return bounded(expand(own, chosen.profile, defaults.profiles), boundary)
 

@@ -19,6 +19,7 @@ from operant.app.config import Config, load_config
 from operant.app.confine import Confinement
 from operant.app.desk import open_desk
 from operant.app.extensions import Found, find_extensions, load_name, section_of
+from operant.app.foreign import ForeignHost
 from operant.app.home import Home, Role, make_directory
 from operant.app.host import Assembly, ExtensionHost
 from operant.app.neighbours import find_all
@@ -166,7 +167,8 @@ async def _set_up(
         state = home.state / "extensions" / extension.name
         make_directory(state.parent)
         make_directory(state)
-        host = ExtensionHost(extension.name, str(state), assembly)
+        own = extension.setup.startswith("operant.ext.")
+        host = (ExtensionHost if own else ForeignHost)(extension.name, str(state), assembly)
         try:
             setup = load_name(extension.setup)
             fault = await residence.admit(extension.name, setup(host, plan.settings(extension)))

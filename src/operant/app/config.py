@@ -79,6 +79,10 @@ class PermissionSettings(Record):
     skills: Annotated[tuple[str, ...], Meta(description="Skills that may be used: names, or patterns with `*`.")] = (
         "*",
     )
+    extensions: Annotated[
+        tuple[str, ...],
+        Meta(description="Extensions of your own that work for the agent: names, or patterns with `*`; live."),
+    ] = ("*",)
 
 
 class AgentSettings(Record):

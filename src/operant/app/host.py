@@ -97,7 +97,7 @@ class ExtensionHost:
         self.home = str(assembly.home.path)
         self.serving = assembly.serving
         self.state = state
-        self._author = author
+        self.author = author
         self._assembly = assembly
         self._waiting: list[Callable[[Kernel], None]] = []
         self._beginnings: list[Callable[[], Awaitable[None]]] = []
@@ -110,7 +110,7 @@ class ExtensionHost:
 
     def store(self, store: Store) -> None:
         """Be the store."""
-        self._assembly.offer_store(store, self._author)
+        self._assembly.offer_store(store, self.author)
 
     def hook(
         self,
@@ -125,14 +125,14 @@ class ExtensionHost:
         """Register a handler; gates fail closed unless told otherwise, everything else fails open."""
         registration = Registration(
             point=point.name,
-            author=self._author,
+            author=self.author,
             handler=handler,
             phase=phase,
             priority=priority,
             fail=fail or ("closed" if point.kind == "gate" else "open"),
             timeout_s=timeout_s,
         )
-        self._register(lambda kernel: kernel.hooks.register(point, registration))
+        self.register(lambda kernel: kernel.hooks.register(point, registration))
 
     def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
         """Let these be all the handlers of an author; nothing else runs in between."""
@@ -142,7 +142,7 @@ class ExtensionHost:
             for point, registration in handlers:
                 kernel.hooks.register(point, registration)
 
-        self._register(swap)
+        self.register(swap)
 
     def before_work(self, begin: Callable[[], Awaitable[None]]) -> None:
         """Do this before anything that is unfinished is taken up."""
@@ -159,7 +159,7 @@ class ExtensionHost:
 
     def tool(self, tool: Tool) -> None:
         """Register a tool."""
-        self._register(lambda kernel: kernel.gate.register(tool))
+        self.register(lambda kernel: kernel.gate.register(tool))
 
     def shell_commands(self, box: Commands, *, over: bool = False) -> None:
         """Offer commands for the shells of agents."""
@@ -171,23 +171,23 @@ class ExtensionHost:
 
     def toolbox(self, box: Toolbox) -> None:
         """Register tools that come and go."""
-        self._register(lambda kernel: kernel.gate.add(box))
+        self.register(lambda kernel: kernel.gate.add(box))
 
     def model(self, model: Model) -> None:
         """Register a provider of models."""
-        self._register(lambda kernel: kernel.compute.register(model))
+        self.register(lambda kernel: kernel.compute.register(model))
 
     def channel(self, channel: Channel) -> None:
         """Register a channel."""
-        self._register(lambda kernel: kernel.outbox.register(channel))
+        self.register(lambda kernel: kernel.outbox.register(channel))
 
     def syscall(self, call: type[Syscall[R]], handler: Callable[[Any, Any], Awaitable[R]]) -> None:
         """Register a syscall."""
-        self._register(lambda kernel: kernel.syscalls.register(call, handler))
+        self.register(lambda kernel: kernel.syscalls.register(call, handler))
 
     def mount(self, mount: Mount) -> None:
         """Answer a path of the gateway."""
-        self._assembly.mounts.add(mount, self._author)
+        self._assembly.mounts.add(mount, self.author)
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
@@ -234,12 +234,13 @@ class ExtensionHost:
             for register in waiting:
                 register(kernel)
         except OperantError as error:
-            kernel.hooks.unregister(self._author)
-            self._assembly.mounts.drop(self._author)
+            kernel.hooks.unregister(self.author)
+            self._assembly.mounts.drop(self.author)
             return error.line()
         return ""
 
-    def _register(self, register: Callable[[Kernel], None]) -> None:
+    def register(self, register: Callable[[Kernel], None]) -> None:
+        """Register with the kernel, as soon as there is one."""
         if self._assembly.kernel is None:
             self._waiting.append(register)
         else:

@@ -512,6 +512,8 @@ class Permissions(Record):
     tools: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     skills: tuple[str, ...] = ("*",)
+    extensions: tuple[str, ...] = ("*",)
+    """Extensions that do not come with Operant."""
 
 
 class Agent(Record):
