@@ -60,7 +60,9 @@ async def test_a_file_is_an_extension_with_tools_hooks_and_settings(tmp_path: Pa
         assert {"words", "more", "guard"} <= set(status.extensions)
         said = "\n".join(status.problems)
         assert "broken: ModuleNotFoundError" in said and "odd" in said and "already an extension guard" in said
-        assert {"count_words", "count_more"} <= {spec.name for spec in await made.kernel.call(OWNER, ToolList(agent="operant"))}
+        assert {"count_words", "count_more"} <= {
+            spec.name for spec in await made.kernel.call(OWNER, ToolList(agent="operant"))
+        }
         result = await made.kernel.call(OWNER, ToolInvoke(name="count_words", arguments={"text": "a b"}))
         assert isinstance(result.parts[0], Text) and result.parts[0].text == "2"
         refused = await made.kernel.call(OWNER, ToolInvoke(name="count_words", arguments={"text": "a b c"}))

@@ -286,7 +286,7 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
-from operant.sdk.mount import HttpRequest, HttpResponse, Mount
+from operant.sdk.mount import Frames, HttpRequest, HttpResponse, Mount, Talk
 from operant.sdk.tool import FunctionTool, failed, tool
 
 __all__ = [
@@ -393,6 +393,7 @@ __all__ = [
     "Facts",
     "Faults",
     "Finding",
+    "Frames",
     "FunctionTool",
     "Hand",
     "Happened",
@@ -535,6 +536,7 @@ __all__ = [
     "StreamPart",
     "Streamed",
     "Syscall",
+    "Talk",
     "TaskChanged",
     "Text",
     "TextDelta",

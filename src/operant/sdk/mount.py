@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from operant.kernel.records import Principal
 
@@ -40,7 +41,24 @@ class HttpResponse:
     body: bytes | AsyncGenerator[bytes] = b""
 
 
+class Frames(Protocol):
+    """A WebSocket that was let in."""
+
+    async def receive(self) -> str | None:
+        """Return the next text, or None when the client has gone."""
+        ...
+
+    async def send(self, text: str) -> None:
+        """Send a text; one that goes nowhere because the client has left is dropped."""
+        ...
+
+    async def close(self, reason: str) -> None:
+        """Hang up, and say why in at most 120 bytes."""
+        ...
+
+
 Answer = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Talk = Callable[[HttpRequest, Frames], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,7 @@ class Mount:
 
     `capability` is what a client needs to come that far; what it asks for then is checked again where it acts through
     `host.client(request.principal)`. An `open` one answers GET without a token, as nobody: for what everybody may read.
+    One with `talk` also takes WebSockets, each for as long as `talk` runs, with texts of at most `longest` bytes.
     """
 
     path: str
@@ -57,3 +76,5 @@ class Mount:
     methods: frozenset[str] = field(default_factory=lambda: frozenset({"GET", "POST"}))
     capability: str = "kernel.read"
     open: bool = False
+    talk: Talk | None = None
+    longest: int = 1 << 20

@@ -68,7 +68,7 @@ async def test_a_guard_that_is_killed_is_not_a_guard_that_is_off(tmp_path: Path,
     write_skill(home, "guard", {"service.py": GUARD.format(word="bad", reason="bad word")}, hooks="tool.before")
     async with house(home, server) as there:
         await there.grant("guard")
-        for pid in processes("guard"):
+        for pid in processes(f"{home}/state"):
             os.kill(pid, signal.SIGKILL)
         answer = await there.shell("echo anything")
         assert "could not decide" in answer or ("anything" in answer and processes("guard"))
@@ -85,7 +85,7 @@ async def test_stopped_by_its_owner_it_guards_nothing_and_started_again_it_does(
     async with house(home, server) as there:
         await there.grant("guard")
         assert (await there.call(SkillStop(skill="guard"))).state == "stopped"
-        assert not processes("guard/")
+        assert not processes(f"{home}/state")
         assert "bad" in await there.shell("echo bad")
     async with house(home, server) as there:
         assert (await there.info("guard")).state == "stopped", "it stays so over a restart"

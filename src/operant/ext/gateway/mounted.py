@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
-from aiohttp import web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from operant.ext.gateway.api import MOST_BODY, PRINCIPAL, read
 from operant.ext.gateway.problem import Rejected
 from operant.ext.gateway.streams import SILENCE_S
-from operant.sdk import Denied, HttpRequest, HttpResponse, Mount, Principal, allowed
+from operant.sdk import Denied, HttpRequest, HttpResponse, Mount, Principal, Talk, allowed
 
 _HELD = frozenset({"authorization", "cookie", "proxy-authorization"})
 """What let the client in is for the door alone."""
 _OURS = frozenset({"content-length", "transfer-encoding", "connection", "server", "set-cookie"})
 """What an answer says about the connection is for us to say."""
+
+ALIVE_S = 20.0
+"""Seconds after which a silent WebSocket is asked whether it is there."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -56,9 +59,41 @@ def handler_of(mount: Mount, called_as: Callable[[web.Request], str]) -> Handler
             body=await read(request, MOST_BODY) if request.body_exists else b"",
             principal=principal,
         )
+        if mount.talk is not None and request.headers.get("Upgrade", "").lower() == "websocket":
+            return await _talk(request, mount.talk, asked, mount.longest)
         return await _send(request, await mount.answer(asked))
 
     return handler
+
+
+async def _talk(request: web.Request, talk: Talk, asked: HttpRequest, longest: int) -> web.WebSocketResponse:
+    socket = web.WebSocketResponse(heartbeat=ALIVE_S, max_msg_size=longest, compress=False)
+    await socket.prepare(request)
+    await talk(asked, _Frames(socket))
+    await socket.close()
+    return socket
+
+
+class _Frames:
+    """A WebSocket as an extension has it."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    async def receive(self) -> str | None:
+        """Return the next text; whatever else comes is the end."""
+        message = await self._socket.receive()
+        return message.data if message.type is WSMsgType.TEXT else None
+
+    async def send(self, text: str) -> None:
+        """Send a text."""
+        if not self._socket.closed:
+            with suppress(ConnectionError):
+                await self._socket.send_str(text)
+
+    async def close(self, reason: str) -> None:
+        """Hang up."""
+        await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason.encode()[:120])
 
 
 async def _send(request: web.Request, answered: HttpResponse) -> web.StreamResponse:

@@ -42,6 +42,9 @@ SCOPES: dict[str, frozenset[str]] = {
 _ONE_AGENT = re.compile(r"a2a:([a-z0-9][a-z0-9_-]{0,63})")
 """The scope of a token for other homes and programs that reach one agent over A2A."""
 
+_ONE_SERVICE = re.compile(r"service:([\w@-]{1,128})")
+"""The scope of a token for the service of one skill, which runs elsewhere and connects."""
+
 OWNER_TOKEN = "token"
 """File under `state/` with the owner's own token, for programs of this user."""
 LOGIN_S = 600
@@ -150,7 +153,10 @@ class Keyring:
             raise Invalid(f"{call.name!r} cannot be a token's name.", "Use letters, digits and . @ _ - (at most 64).")
         unknown = [scope for scope in call.scopes if capabilities_of(scope) is None]
         if unknown or not call.scopes:
-            raise Invalid(f"There is no scope {', '.join(unknown)!r}.", f"There are: {', '.join(SCOPES)}, a2a:AGENT.")
+            raise Invalid(
+                f"There is no scope {', '.join(unknown)!r}.",
+                f"There are: {', '.join(SCOPES)}, a2a:AGENT, service:NAME.",
+            )
         if call.days < 0:
             raise Invalid("A token cannot have expired before it is made.", "Give days from now, or 0.")
         if call.name in self._kept or call.name == "owner":
@@ -209,8 +215,11 @@ class Keyring:
 
 def capabilities_of(scope: str) -> frozenset[str] | None:
     """Return what a scope allows; None for one that there is not."""
-    one = _ONE_AGENT.fullmatch(scope)
-    return frozenset({"a2a", f"a2a.{one[1]}"}) if one else SCOPES.get(scope)
+    if one := _ONE_AGENT.fullmatch(scope):
+        return frozenset({"a2a", f"a2a.{one[1]}"})
+    if one := _ONE_SERVICE.fullmatch(scope):
+        return frozenset({"service.connect", f"service.connect.{one[1]}"})
+    return SCOPES.get(scope)
 
 
 def hash_of(token: str) -> str:

@@ -1,7 +1,7 @@
 """What a skill says of its service, in the `metadata` of its SKILL.md.
 
 metadata:
-  operant.service: ./service.py             or "exec: node service.js"
+  operant.service: ./service.py             or "exec: node service.js"; or "remote": it connects by itself
   operant.hooks: tool.before                where it may hook; left out: anywhere
   operant.grants: session.read session.dispatch
   operant.network: api.example.com          hosts that it may reach; left out: none
@@ -29,6 +29,9 @@ _INTERPRETERS = {
 }
 
 
+REMOTE = "remote"
+
+
 class Declared(Record):
     """A service as its skill declares it; `agent` is set when it is one agent's own."""
 
@@ -42,6 +45,11 @@ class Declared(Record):
     network: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     sandbox: bool = True
+
+    @property
+    def remote(self) -> bool:
+        """Tell whether it runs elsewhere, and connects."""
+        return self.command == REMOTE
 
 
 def declared(skill: SkillInfo, agent: str) -> Declared | None:

@@ -62,6 +62,7 @@ class Plan(Record):
     configuration: dict[str, str] = {}
     granted: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
+    remote: bool = False
 
 
 class Clerk(Protocol):
@@ -107,6 +108,7 @@ class Generation:
         self._connected = False
         self._reason = ""
         self._first: int | str = 0
+        self._entered = False
 
     @property
     def alive(self) -> bool:
@@ -134,16 +136,28 @@ class Generation:
     async def registered(self) -> None:
         """Wait until it has registered. Raises `Unfit`."""
         try:
-            async with asyncio.timeout(REGISTER_S):
+            async with asyncio.timeout(None if self.plan.remote else REGISTER_S):
                 self.register = await self._registered
         except TimeoutError as error:
             raise Unfit(f"it did not register within {REGISTER_S:g} s") from error
         self.asks = {(one.point, one.phase): one for one in self.register.hooks}
 
+    async def settled(self) -> None:
+        """Wait until it has registered, or it is clear that it will not."""
+        await asyncio.wait((self._registered,))
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether it has registered, or will not."""
+        return self._registered.done()
+
     async def live(self) -> None:
         """Run the process until it ends or `leave`; nothing of it outlives this."""
         try:
             async with AsyncExitStack() as stack:
+                if self.plan.remote:
+                    await self._attend()
+                    return
                 try:
                     await self._start(stack)
                 except (CannotStart, OperantError, OSError) as error:
@@ -182,8 +196,22 @@ class Generation:
         """Tell it something."""
         self._line.tell(method, params)
 
-    def enter(self, transport: asyncio.Transport, data: bytes) -> None:
-        """Take the connection of the process, and what came on it already."""
+    @property
+    def entered(self) -> bool:
+        """Tell whether it has a connection, or had one."""
+        return self._entered
+
+    def heard(self, data: bytes) -> None:
+        """Take what came over a connection that is not a transport of the event loop."""
+        self._line.data_received(data)
+
+    def hung_up(self) -> None:
+        """Take it that such a connection is gone."""
+        self._line.connection_lost(None)
+
+    def enter(self, transport: Any, data: bytes) -> None:
+        """Take the connection of the service, and what came on it already."""
+        self._entered = True
         transport.set_protocol(self._line)
         self._line.connection_made(transport)
         if data:
@@ -224,7 +252,7 @@ class Generation:
         if message.method != "register" or message.id is None:
             raise Invalid("The first message of a service is the request `register`.")
         wanted = msgspec.json.decode(message.params, type=Register)
-        if not secrets.compare_digest(wanted.token.encode(), self._token.encode()):
+        if not self.plan.remote and not secrets.compare_digest(wanted.token.encode(), self._token.encode()):
             raise Invalid("The token is not the one that this service was given.")
         if wanted.protocol != PROTOCOL:
             raise Invalid(f"This Operant speaks {PROTOCOL}, not {wanted.protocol[:40]}.")
@@ -271,6 +299,14 @@ class Generation:
             ended.cancel()
             leaving.cancel()
         self.code = program.code if program.exited.is_set() else None
+
+    async def _attend(self) -> None:
+        """Stay with a service that runs elsewhere until it has gone or is to go."""
+        async with asyncio.TaskGroup() as group:
+            beating = group.create_task(self._beat())
+            await self._leaving.wait()
+            beating.cancel()
+        self._line.tell("shutdown", Shutdown(reason=self._reason, within_s=0.0))
 
     async def _part(self) -> None:
         """Ask it to end, and give it a little time."""

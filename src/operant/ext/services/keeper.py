@@ -49,6 +49,7 @@ class Keeper:
         self.since = clock.now()
         self.starts = 0
         self.current: Generation | None = None
+        self.expected: Generation | None = None
         self.busy: set[str] = set()
         self._olds: list[Generation] = []
         self._workshop = workshop
@@ -60,6 +61,7 @@ class Keeper:
         self._left = False
         self._nudged = asyncio.Event()
         self._settled = asyncio.Event()
+        self._ready = asyncio.Event()
         self._pace = Pace()
         self._group: asyncio.TaskGroup | None = None
 
@@ -91,6 +93,23 @@ class Keeper:
     def enabled(self) -> bool:
         """Tell whether it is to run: its guards then refuse while it does not."""
         return self._target is not None
+
+    @property
+    def remote(self) -> bool:
+        """Tell whether it runs elsewhere and may connect."""
+        return self._target is not None and self._target.declared.remote
+
+    async def expecting(self, seconds: float) -> Generation | None:
+        """Return the generation that a service which connects now is to be; a connection before it is given up."""
+        if self.expected is None or self.expected.entered:
+            self._ready.clear()
+            self.again()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ready.wait()
+        except TimeoutError:
+            return None
+        return None if self.expected is None or self.expected.entered else self.expected
 
     async def settled(self) -> None:
         """Wait until it runs, or it is clear that it does not."""
@@ -165,6 +184,9 @@ class Keeper:
             self._be("starting", "")
         self.starts += 1
         self._pace.started(self._clock.monotonic())
+        if target.declared.remote and replaces is None:
+            self._be("waiting", "it has not connected")
+            self._settled.set()
         try:
             fresh = await self._born(target)
         except Unfit as unfit:
@@ -188,14 +210,29 @@ class Keeper:
 
         clerk.spawn = spawn
         group.create_task(fresh.live())
+        self.expected = fresh if target.declared.remote else None
+        self._ready.set()
         try:
-            await fresh.registered()
+            await self._registered(fresh)
             await self._workshop.examine(fresh)
         except Unfit:
             fresh.leave("it did not register")
             await fresh.ended.wait()
             raise
         return fresh
+
+    async def _registered(self, fresh: Generation) -> None:
+        """Wait for a registration; one that runs elsewhere may take for ever, so what is wanted meanwhile wins."""
+        assert self._group is not None
+        if fresh.plan.remote:
+            registering = self._group.create_task(fresh.settled())
+            nudged = self._group.create_task(self._nudged.wait())
+            await asyncio.wait((registering, nudged), return_when=asyncio.FIRST_COMPLETED)
+            registering.cancel()
+            nudged.cancel()
+            if not fresh.is_settled:
+                raise Unfit("it has not connected")
+        await fresh.registered()
 
     async def _crashed(self, gone: Generation) -> None:
         self.current = None
@@ -206,6 +243,9 @@ class Keeper:
     async def _failed(self, reason: str, still: Generation | None, *, final: bool) -> None:
         """Say what went wrong, and wait: for the next try, or for somebody to change something."""
         _log.warning("the service %s: %s", self.name, reason)
+        if self._target is not None and self._target.declared.remote:  # it comes when it comes
+            self._be("waiting", reason)
+            return
         wait_s = None if final else self._pace.wait_s(self._clock.monotonic())
         if still is not None and still.alive:
             self._be("degraded", f"the new version did not start: {reason}")

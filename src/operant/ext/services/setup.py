@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from operant.ext.services.calls import OwnCalls, SecretGet, ServiceCalls, StateDelete, StateGet, StateList, StateSet
+from operant.ext.services.remote import Wing
 from operant.ext.services.roster import Roster
 from operant.ext.services.settings import ServiceSettings
 from operant.ext.services.timers import TimerClear, Timers, TimerSet
@@ -51,6 +52,7 @@ async def setup(host: Host, settings: ServiceSettings) -> AsyncGenerator[None]:
                 post.keeper.over(input.event.session)
 
         host.before_work(begin)
+        host.mount(Wing(roster).mount())
         host.toolbox(roster.tools)
         host.shell_commands(roster.commands)
         host.hook(TURN_STARTED, turn_began)

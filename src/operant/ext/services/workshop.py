@@ -117,11 +117,22 @@ class OneService:
         stash = self._workshop.stash(told.name)
         try:
             folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest)
-            words = words_of(told.command, folder)
+            words = () if told.remote else words_of(told.command, folder)
         except (OperantError, OSError) as error:
             words_of_error = error.line() if isinstance(error, OperantError) else str(error)
             raise Unfit(words_of_error, final=True) from error
         clerk = ServiceClerk(self._host, self._journal, _agent(told), told.wants)
+        if told.remote:
+            return Plan(
+                service=told.name,
+                number=number,
+                digest=target.digest,
+                command=Command(argv=(), cwd="", env={}, tool="service"),
+                socket="",
+                granted=told.wants,
+                hooks=told.hooks,
+                remote=True,
+            ), clerk
         await self._set_up(folder, told)
         return Plan(
             service=told.name,
