@@ -19,7 +19,7 @@ from operant.sdk.testing.server import ScriptedServer
 from tests.ext.services.house import House, write_skill
 from tests.journey.gateway import Served, served
 
-ALLOW = {"agents": {"operant": {"approval": {"shell": "allow", "*": "allow"}}}}
+ALLOW: dict[str, Any] = {"agents": {"operant": {"approval": {"shell": "allow", "*": "allow"}}}}
 
 
 class Elsewhere:
