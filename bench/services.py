@@ -95,15 +95,17 @@ async def _guards(server: ScriptedServer, kills: int) -> Row:
         noticed: list[float] = []
         for _ in range(kills):
             (pid,) = [one for one in processes(f"{home}/state") if _is_python(one)]
-            os.kill(pid, signal.SIGKILL)
-            began = time.perf_counter()
-            while True:
-                verdict = (await hooks.run(TOOL_BEFORE, about, output)).verdict
-                calls += 1
-                slipped += not isinstance(verdict, Reject)
-                if isinstance(verdict, Reject) and verdict.reason != "no":
-                    break
+            async with asyncio.TaskGroup() as group:  # calls are under way in the moment of its death
+                tasks = [group.create_task(hooks.run(TOOL_BEFORE, about, output)) for _ in range(20)]
+                await asyncio.sleep(0)
+                os.kill(pid, signal.SIGKILL)
+                began = time.perf_counter()
+            verdicts = [task.result().verdict for task in tasks]
+            while not _is_down(verdicts[-1]):
+                verdicts.append((await hooks.run(TOOL_BEFORE, about, output)).verdict)
             noticed.append(time.perf_counter() - began)
+            calls += len(verdicts)
+            slipped += sum(not isinstance(verdict, Reject) for verdict in verdicts)
             await there.call(SkillStart(skill="guard"))
         noticed.sort()
         p50, worst = 1_000 * noticed[len(noticed) // 2], 1_000 * noticed[-1]
@@ -111,6 +113,10 @@ async def _guards(server: ScriptedServer, kills: int) -> Row:
             f"{slipped} of {calls} calls past it in {kills} kills; noticed after {p50:.1f} ms, at most {worst:.1f} ms"
         )
         return Row("a guard is killed", "0 past it in 1,000; 20 ms", ours)
+
+
+def _is_down(verdict: object) -> bool:
+    return isinstance(verdict, Reject) and verdict.reason != "no"
 
 
 def _is_python(pid: int) -> bool:

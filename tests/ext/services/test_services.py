@@ -217,3 +217,18 @@ async def test_an_input_that_is_too_long_for_a_message_is_read_in_pieces(
         assert (await there.grant("engine")).state == "running", await there.log("engine")
         await there.says("é" * 700_000)
         assert server.requests[-1].body["messages"][0]["content"].startswith("7000"), await there.log("engine")
+
+
+async def test_it_is_given_its_configuration(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    text = """
+    from operant_sdk import define_service, tool
+
+    @define_service
+    def service(kernel):
+        return {"tools": {"told": tool(lambda a, c: kernel.configuration.get("word", "nothing"), "What it was told.")}}
+    """
+    write_skill(home, "told", {"service.py": text})
+    async with house(home, server, {"services": {"configuration": {"told": {"word": "please"}}}}) as there:
+        await there.grant("told")
+        assert await there.tool("told") == "please"

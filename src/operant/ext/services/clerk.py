@@ -55,7 +55,7 @@ class ServiceClerk:
         self._open: dict[int | str, asyncio.Task[None]] = {}
         self._lending: dict[str, bytes] = {}
         self._lent = 0
-        self.spawn: Callable[[Any, Context], asyncio.Task[None]] | None = None
+        self.spawn: Callable[[Any, Context], asyncio.Task[None] | None] | None = None
 
     @contextmanager
     def lent(self, data: bytes) -> Generator[str]:
@@ -88,7 +88,9 @@ class ServiceClerk:
         elif len(self._open) >= AT_ONCE or self.spawn is None:
             line.refuse(message.id, Fault(OURS, f"{AT_ONCE} requests are open already.", ErrorData("unavailable")))
         else:
-            self._open[message.id] = self.spawn(self._carry_out(line, message, message.id), context or Context())
+            task = self.spawn(self._carry_out(line, message, message.id), context or Context())
+            if task is not None:  # none when Operant ends: then nobody is answered any more
+                self._open[message.id] = task
 
     async def _carry_out(self, line: Line, message: Message, id: int | str) -> None:
         try:

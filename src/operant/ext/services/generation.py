@@ -68,7 +68,7 @@ class Plan(Record):
 class Clerk(Protocol):
     """Whoever carries out what a service asks for; `spawn` starts a task that its keeper holds."""
 
-    spawn: Callable[[Any, Context], asyncio.Task[None]] | None
+    spawn: Callable[[Any, Context], asyncio.Task[None] | None] | None
 
     def confined(self, command: Command) -> Any:
         """Put the sandbox around the command of a service."""

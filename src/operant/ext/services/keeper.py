@@ -59,6 +59,7 @@ class Keeper:
         self._idle: State = "ungranted"
         self._anew = False
         self._left = False
+        self._leaving = False
         self._nudged = asyncio.Event()
         self._settled = asyncio.Event()
         self._ready = asyncio.Event()
@@ -145,6 +146,7 @@ class Keeper:
                 while not self._left:
                     await self._step()
             finally:
+                self._leaving = True
                 for one in (*self._olds, *((self.current,) if self.current else ())):
                     one.leave("Operant ends")
                 self._settled.set()
@@ -205,7 +207,10 @@ class Keeper:
         fresh = Generation(plan, clerk)
         group = self._group
 
-        def spawn(work: Any, context: Context) -> asyncio.Task[None]:
+        def spawn(work: Any, context: Context) -> asyncio.Task[None] | None:
+            if self._leaving:
+                work.close()
+                return None
             return group.create_task(work, context=context)
 
         clerk.spawn = spawn
@@ -249,11 +254,11 @@ class Keeper:
         wait_s = None if final else self._pace.wait_s(self._clock.monotonic())
         if still is not None and still.alive:
             self._be("degraded", f"the new version did not start: {reason}")
-            self._settled.set()
+            self._settle()
             await self._watch(still, wait_s)
             return
         self._be("failed" if wait_s is None else "waiting", reason)
-        self._settled.set()
+        self._settle()
         try:
             async with asyncio.timeout(wait_s):
                 await self._nudged.wait()
@@ -282,6 +287,11 @@ class Keeper:
         if state != self.state:
             self.since = self._clock.now()
         self.state, self.reason = state, reason
+
+    def _settle(self) -> None:
+        """Let those go on who wait to hear how it stands, unless something else is wanted by now."""
+        if not self._nudged.is_set():
+            self._settled.set()
 
     def _begin_anew(self) -> None:
         self._pace.forget()

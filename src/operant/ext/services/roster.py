@@ -42,7 +42,7 @@ class Roster:
         self._host = host
         self._settings = settings
         self._group = group
-        self._workshop = Workshop(host)
+        self._workshop = Workshop(host, settings)
         self.grants = Grants(host)
         self.tools = ServiceTools()
         self.commands = ServiceCommands()

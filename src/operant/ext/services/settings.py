@@ -16,3 +16,7 @@ class ServiceSettings(Record):
         tuple[str, ...],
         Meta(description="Skills whose service runs in every version, unasked: those that you write yourself."),
     ] = ()
+    configuration: Annotated[
+        dict[str, dict[str, str]],
+        Meta(description="By skill: names and texts that its service is given when it registers."),
+    ] = {}

@@ -13,6 +13,7 @@ from operant.ext.services.declared import Declared, words_of
 from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Target
+from operant.ext.services.settings import ServiceSettings
 from operant.ext.services.slots import point_of
 from operant.ext.services.stash import Stash
 from operant.ext.services.tools import ServiceTools
@@ -32,8 +33,9 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 class Workshop:
     """Make plans; one for all services."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, settings: ServiceSettings) -> None:
         self._host = host
+        self.configuration = settings.configuration
         self._state = Path(host.state)
         self._sockets: Path | None = None
 
@@ -130,6 +132,7 @@ class OneService:
                 command=Command(argv=(), cwd="", env={}, tool="service"),
                 socket="",
                 granted=told.wants,
+                configuration=self._workshop.configuration.get(told.skill, {}),
                 hooks=told.hooks,
                 remote=True,
             ), clerk
@@ -141,6 +144,7 @@ class OneService:
             command=self._command(words, folder, stash.data, socket := self._workshop.socket(told.name, number)),
             socket=socket,
             granted=told.wants,
+            configuration=self._workshop.configuration.get(told.skill, {}),
             hooks=told.hooks,
         ), clerk
 
