@@ -5,6 +5,7 @@ FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
+COPY sdk ./sdk
 # The pins are those that the tests ran with.
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && python -m venv /opt/operant \

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from operant.app.build import Options, running
+from operant.app.home import Home
 from operant.kernel.syscalls import ServiceGrant, SkillReload
 from operant.sdk import NotFound
 from operant.sdk.testing.server import ScriptedServer
-from tests.ext.services.house import house, write_skill
+from tests.ext.services.house import House, house, write_skill
 
 HERE = Path(__file__).parent
 ASKS = """
@@ -232,3 +234,20 @@ async def test_it_is_given_its_configuration(tmp_path: Path, server: ScriptedSer
     async with house(home, server, {"services": {"configuration": {"told": {"word": "please"}}}}) as there:
         await there.grant("told")
         assert await there.tool("told") == "please"
+
+
+async def test_without_a_daemon_services_are_listed_and_allowed_and_none_is_started(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "asks", {"service.py": ASKS})
+    async with house(home, server):
+        pass
+    command = Options(env={"PATH": "/usr/bin:/bin"}, overrides={}, work=False)
+    async with running(Home(home), command) as made:
+        idle = House(made)
+        assert (await idle.info("asks")).state == "ungranted"
+        info = await idle.grant("asks")
+        assert (info.state, info.reason, info.pid) == ("waiting", "it runs when Operant does", 0)
+    async with house(home, server) as there:
+        assert (await there.info("asks")).state == "running"

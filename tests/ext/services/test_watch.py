@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from pathlib import Path
 
 from operant.kernel.syscalls import ServiceList
@@ -25,11 +24,9 @@ async def test_a_folder_that_is_dropped_in_edited_and_taken_away_counts_by_itsel
     async with served(home, server, CONFIG) as made:
         there = House(made.system)
         assert "bad" in await there.shell("echo bad")
-        began = time.monotonic()
         write_skill(home, "guard", {"service.py": GUARD.format(word="bad", reason="first")})
         await _found(there, "guard")
         await there.until("guard", lambda one: one.state == "running")
-        print(f"live after {time.monotonic() - began:.2f} s")
         assert "first" in await there.shell("echo bad")
         write_skill(home, "guard", {"service.py": GUARD.format(word="bad", reason="second")})
         await there.newer("guard", 1)

@@ -33,10 +33,12 @@ class ServiceCalls:
 
     async def list(self, who: Principal, call: ServiceList) -> tuple[ServiceInfo, ...]:
         """List services."""
+        await self._roster.known()
         return tuple(self._roster.told(post) for post in self._roster.posts)
 
     async def grant(self, who: Principal, call: ServiceGrant) -> ServiceInfo:
         """Let a content run."""
+        await self._roster.known()
         await self._roster.look()
         post = self._roster.post(call.service)
         if call.digest and call.digest != post.digest:
@@ -48,12 +50,14 @@ class ServiceCalls:
 
     async def revoke(self, who: Principal, call: ServiceRevoke) -> ServiceInfo:
         """Take it back."""
+        await self._roster.known()
         self._roster.post(call.service)
         await self._roster.grants.revoke(call.service)
         return await self._directed(call.service)
 
     async def start(self, who: Principal, call: SkillStart) -> ServiceInfo:
         """Start a service."""
+        await self._roster.known()
         post = self._roster.post(call.skill)
         if not self._roster.grants.of(call.skill).digests:
             raise Conflict(f"{call.skill} was not allowed to run.", f"`operant skill grant {call.skill}` allows it.")
@@ -64,12 +68,14 @@ class ServiceCalls:
 
     async def stop(self, who: Principal, call: SkillStop) -> ServiceInfo:
         """Stop a service."""
+        await self._roster.known()
         self._roster.post(call.skill)
         await self._roster.grants.stop(call.skill, True)
         return await self._directed(call.skill)
 
     async def reload(self, who: Principal, call: SkillReload) -> tuple[ServiceInfo, ...]:
         """Look again."""
+        await self._roster.known()
         await self._roster.look()
         if call.skill:
             self._roster.post(call.skill).keeper.again()
@@ -77,6 +83,7 @@ class ServiceCalls:
 
     async def logs(self, who: Principal, call: ServiceLogs) -> tuple[str, ...]:
         """Return the last lines."""
+        await self._roster.known()
         return await asyncio.to_thread(self._roster.post(call.service).journal.tail, call.lines)
 
     async def _directed(self, service: str) -> ServiceInfo:

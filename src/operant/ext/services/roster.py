@@ -9,7 +9,7 @@ from pathlib import Path
 
 from operant.ext.services.commands import ServiceCommands
 from operant.ext.services.declared import Declared, declared
-from operant.ext.services.grants import Grants
+from operant.ext.services.grants import Grant, Grants
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Keeper, Target, slowly
 from operant.ext.services.settings import ServiceSettings
@@ -48,12 +48,21 @@ class Roster:
         self.commands = ServiceCommands()
         self._posts: dict[str, Post] = {}
         self._looking = asyncio.Lock()
+        self._looked = False
+        self._working = False
 
     async def begin(self) -> None:
         """Look for the first time, and wait until what was allowed runs, or does not."""
-        await self.grants.load()
-        await self.look()
+        self._working = True
+        await self.known()
         await asyncio.gather(*(post.keeper.settled() for post in self._posts.values()))
+
+    async def known(self) -> None:
+        """See to it that there was a first look; in a system that takes up no work nothing is started."""
+        if not self._looked:
+            self._looked = True
+            await self.grants.load()
+            await self.look()
 
     def end(self) -> None:
         """Let every service end."""
@@ -111,8 +120,11 @@ class Roster:
             network=told.network,
             secrets=told.secrets,
             sandbox=told.sandbox,
-            reason=post.fault or keeper.reason or weak,
+            reason=post.fault or keeper.reason or weak or self._idle(grant),
         )
+
+    def _idle(self, grant: Grant) -> str:
+        return "" if self._working or not grant.newest else "it runs when Operant does"
 
     async def direct(self, post: Post) -> None:
         """Say what is to run, as the grants are."""
@@ -123,6 +135,8 @@ class Roster:
             grant = self.grants.of(name)
         if grant.stopped:
             keeper.want(None, "stopped")
+        elif not self._working:
+            keeper.want(None, "waiting" if grant.newest else "ungranted")
         elif post.digest in grant.digests:
             keeper.want(Target(declared=post.told, digest=post.digest))
         elif grant.newest and self._workshop.stash(name).has(grant.newest) and keeper.current is None:
