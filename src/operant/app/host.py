@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from operant.app.confine import Confinement
 from operant.app.mounts import Mounts
 from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
@@ -136,11 +138,12 @@ class ExtensionHost:
 
     def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
         """Let these be all the handlers of an author; nothing else runs in between."""
+        whose = f"{self._author}/{author}"  # not the name of an extension, whatever the author is called
 
         def swap(kernel: Kernel) -> None:
-            kernel.hooks.unregister(author)
+            kernel.hooks.unregister(whose)
             for point, registration in handlers:
-                kernel.hooks.register(point, registration)
+                kernel.hooks.register(point, msgspec.structs.replace(registration, author=whose))
 
         self.register(swap)
 

@@ -45,7 +45,7 @@ class ServiceCalls:
             raise Conflict(f"{call.service} has changed since you looked.", "Look again, then grant what is there now.")
         if not post.digest:
             raise Conflict(f"{call.service} cannot run: {post.fault}")
-        await self._roster.grants.allow(call.service, post.digest)
+        await self._roster.grants.allow(call.service, post.digest, post.told)
         return await self._directed(call.service)
 
     async def revoke(self, who: Principal, call: ServiceRevoke) -> ServiceInfo:
@@ -169,7 +169,8 @@ class OwnCalls:
     async def secret(self, who: Principal, call: SecretGet) -> str:
         """Return a secret, and see to it that the service's log never has it."""
         post = self._roster.post(own_service(who))
-        if call.name not in post.told.secrets:
+        allowed = post.keeper.allowed
+        if allowed is None or call.name not in allowed.secrets:
             raise Denied(f"{who.id} may not read {call.name}.", "The skill names it in `operant.secrets`.")
         value = self._host.variable(call.name)
         if value is None:

@@ -14,7 +14,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from operant.sdk import Invalid, Record, SkillInfo
 
@@ -51,12 +54,34 @@ class Declared(Record):
         """Tell whether it runs elsewhere, and connects."""
         return self.command == REMOTE
 
+    @property
+    def words(self) -> bytes:
+        """Return all that it declares, wherever it is; what is allowed is allowed with these words."""
+        return msgspec.json.encode(msgspec.structs.replace(self, folder=""))
+
+
+def services_of(skills: Iterable[SkillInfo], agent: str) -> Iterator[Declared]:
+    """Yield the services of an agent's skills: its own, and those that all share.
+
+    A skill of its own that has the name of a shared one hides that from the agent; the shared service goes on.
+    """
+    shared: set[str] = set()
+    for skill in skills:
+        own = skill.source == "agent"
+        if skill.state == "broken" or (own and skill.state == "hidden") or (not own and skill.name in shared):
+            continue
+        if not own:
+            shared.add(skill.name)
+        told = declared(skill, agent)
+        if told is not None:
+            yield told
+
 
 def declared(skill: SkillInfo, agent: str) -> Declared | None:
     """Return the service of a skill, or None when it has none."""
     told = skill.metadata
     command = told.get("operant.service", "").strip()
-    if not command or skill.state in ("hidden", "broken"):
+    if not command:
         return None
     own = agent if skill.source == "agent" else ""
     return Declared(

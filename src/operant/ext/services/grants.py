@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
+from operant.ext.services.declared import Declared
 from operant.ext.services.wire import HookWanted
 from operant.sdk import Host, PutValue, Record
 
 _NAMESPACE = "services"
+MOST = 5
+"""Contents of one service that stay allowed."""
 
 
 class Grant(Record):
-    """One service: the contents that were allowed, the newest last, and where it hooks when it runs.
+    """One service: the contents that were allowed, the newest last, what each declares, and where it hooks.
 
     The hooks are remembered so that a guard refuses from the first moment of a start, before it has registered.
     """
@@ -19,6 +22,7 @@ class Grant(Record):
     digests: tuple[str, ...] = ()
     stopped: bool = False
     hooks: tuple[HookWanted, ...] = ()
+    told: dict[str, Declared] = {}
 
     @property
     def newest(self) -> str:
@@ -42,11 +46,12 @@ class Grants:
         """Return what a service was allowed."""
         return self._grants.get(service, Grant())
 
-    async def allow(self, service: str, digest: str) -> None:
-        """Allow a content; it becomes the newest."""
+    async def allow(self, service: str, digest: str, declared: Declared, *, stopped: bool = False) -> None:
+        """Allow a content with what it declares; it becomes the newest."""
         grant = self.of(service)
-        others = tuple(one for one in grant.digests if one != digest)
-        await self._put(service, msgspec.structs.replace(grant, digests=(*others, digest)[-5:], stopped=False))
+        digests = (*(one for one in grant.digests if one != digest), digest)[-MOST:]
+        told = {one: grant.told[one] for one in digests if one in grant.told} | {digest: declared}
+        await self._put(service, msgspec.structs.replace(grant, digests=digests, told=told, stopped=stopped))
 
     async def revoke(self, service: str) -> None:
         """Forget a service."""

@@ -91,6 +91,11 @@ class Keeper:
         return self._target.digest if self._target else ""
 
     @property
+    def allowed(self) -> Declared | None:
+        """Return what the content that is to run declares."""
+        return self._target.declared if self._target else None
+
+    @property
     def enabled(self) -> bool:
         """Tell whether it is to run: its guards then refuse while it does not."""
         return self._target is not None

@@ -158,13 +158,14 @@ class Line(asyncio.Protocol):
             future.set_exception(Invalid("It answered with neither a result nor an error."))
 
     def _context(self, within: int | str | None) -> contextvars.Context | None:
-        """Return the context of the request that is being answered: the one named, or else the newest.
+        """Return a copy of the context of the request that is being answered: the one named, or else the newest.
 
         A service that does not say which one is taken to be inside of all: what it asks for then is still bounded.
+        A copy, because which handlers run is noted in it: two that shared one would be taken to be inside each other.
         """
         if isinstance(within, int) and within in self._open:
-            return self._open[within].context
-        return self._open[max(self._open)].context if self._open else None
+            return self._open[within].context.copy()
+        return self._open[max(self._open)].context.copy() if self._open else None
 
     def _write(self, data: bytes) -> None:
         if self._transport is None:

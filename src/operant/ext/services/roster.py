@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from operant.ext.services.commands import ServiceCommands
-from operant.ext.services.declared import Declared, declared
+from operant.ext.services.declared import Declared, services_of
 from operant.ext.services.grants import Grant, Grants
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Keeper, Target, slowly
@@ -18,7 +18,8 @@ from operant.ext.services.stash import digest_of
 from operant.ext.services.tools import ServiceTools
 from operant.ext.services.wire import HookWanted
 from operant.ext.services.workshop import Workshop
-from operant.sdk import Host, Invalid, NotFound, OperantError, ServiceInfo, SkillInfo, SkillList
+from operant.kit.text import plain
+from operant.sdk import POINTS, Host, Invalid, NotFound, OperantError, ServiceInfo, SkillInfo, SkillList
 
 _log = logging.getLogger("operant.services")
 
@@ -73,9 +74,9 @@ class Roster:
     async def look(self) -> None:
         """Look at the skills: what is new is kept, what has changed is replaced, what has gone ends."""
         async with self._looking:
-            found = {told.name: told for told in await self._found()}
+            found, broken = await self._found()
             for name in self._posts.keys() - found.keys():
-                self._leave(self._posts.pop(name))
+                await self._missed(name, broken)
             for name, told in found.items():
                 await self._see(name, told)
             self._offer()
@@ -116,7 +117,7 @@ class Roster:
             tools=tuple(one.name for one in register.tools) if register else (),
             commands=tuple(one.name for one in register.commands) if register else (),
             wants=told.wants,
-            granted=told.wants if grant.digests else (),
+            granted=allowed.wants if (allowed := grant.told.get(keeper.digest or grant.newest)) else (),
             network=told.network,
             secrets=told.secrets,
             sandbox=told.sandbox,
@@ -131,7 +132,7 @@ class Roster:
         name, keeper = post.told.name, post.keeper
         grant = self.grants.of(name)
         if name in self._settings.trusted and post.digest and post.digest not in grant.digests:
-            await self.grants.allow(name, post.digest)
+            await self.grants.allow(name, post.digest, post.told, stopped=grant.stopped)
             grant = self.grants.of(name)
         if grant.stopped:
             keeper.want(None, "stopped")
@@ -139,21 +140,33 @@ class Roster:
             keeper.want(None, "waiting" if grant.newest else "ungranted")
         elif post.digest in grant.digests:
             keeper.want(Target(declared=post.told, digest=post.digest))
-        elif grant.newest and self._workshop.stash(name).has(grant.newest) and keeper.current is None:
-            keeper.want(Target(declared=post.told, digest=grant.newest))
+        elif grant.newest in grant.told and keeper.current is None:
+            keeper.want(Target(declared=grant.told[grant.newest], digest=grant.newest))
         elif not grant.newest:
             keeper.want(None, "ungranted")
         self._place(post)
 
     # ------------------------------------------------------------------ inside
 
-    async def _found(self) -> list[Declared]:
+    async def _found(self) -> tuple[dict[str, Declared], set[str]]:
+        """Return the services that there are by name, and the folders of skills that cannot be read."""
         found: dict[str, Declared] = {}
+        broken: set[str] = set()
         for agent in self._host.agents.list():
-            for told in (declared(skill, agent.name) for skill in await self._skills(agent.name)):
-                if told is not None:
-                    found.setdefault(told.name, told)
-        return list(found.values())
+            skills = await self._skills(agent.name)
+            broken |= {skill.path for skill in skills if skill.state == "broken"}
+            for told in services_of(skills, agent.name):
+                found.setdefault(told.name, told)
+        return found, broken
+
+    async def _missed(self, name: str, broken: set[str]) -> None:
+        """Let a service end whose skill has gone; one that cannot be read, as while it is saved, goes on."""
+        post = self._posts[name]
+        if post.told.folder in broken:
+            post.digest, post.fault = "", "its SKILL.md cannot be read"
+            await self.direct(post)
+        else:
+            self._leave(self._posts.pop(name))
 
     async def _skills(self, agent: str) -> tuple[SkillInfo, ...]:
         try:
@@ -169,9 +182,9 @@ class Roster:
             post = self._posts[name] = Post(told, keeper, journal)
             self._group.create_task(keeper.live())
         try:
-            digest, fault = await asyncio.to_thread(digest_of, Path(told.folder)), ""
+            digest, fault = await asyncio.to_thread(digest_of, Path(told.folder), told.words), ""
         except (Invalid, OSError) as error:
-            digest, fault = "", error.line() if isinstance(error, OperantError) else str(error)
+            digest, fault = "", plain(error.line() if isinstance(error, OperantError) else str(error))
         if digest != post.digest and digest not in self.grants.of(name).digests and name not in self._settings.trusted:
             _log.warning("the service %s is new or has changed: `operant skill grant %s` lets it run", name, name)
         post.told, post.digest, post.fault = told, digest, fault
@@ -197,11 +210,18 @@ class Roster:
         handlers = post.slots.handlers(hooks, register.events if register else ())
         self._host.enroll(post.told.name, handlers)
         if register is not None:
-            self._group.create_task(self.grants.remember(post.told.name, register.hooks))
+            self._group.create_task(self._remember(post.told.name, register.hooks))
+
+    async def _remember(self, service: str, hooks: tuple[HookWanted, ...]) -> None:
+        try:
+            await self.grants.remember(service, hooks)
+        except OperantError as error:
+            _log.warning("where the service %s hooks could not be kept: %s", service, error.line())
 
     def _expected(self, post: Post) -> tuple[HookWanted, ...]:
-        before = self.grants.of(post.told.name).hooks
-        return before or tuple(HookWanted(point=point) for point in post.told.hooks)
+        allowed = post.keeper.allowed or post.told
+        hooks = self.grants.of(post.told.name).hooks or tuple(HookWanted(point=point) for point in allowed.hooks)
+        return tuple(one for one in hooks if one.point in POINTS)
 
     def _offer(self) -> None:
         keepers = [(post.keeper, post.told.agent) for post in self.posts]

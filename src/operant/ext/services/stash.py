@@ -15,9 +15,12 @@ MOST_BYTES = 64 << 20
 _NOT_CONTENT = frozenset((".history", ".git", "__pycache__"))
 
 
-def digest_of(folder: Path) -> str:
-    """Return the hash of a skill's folder: names, whether they can be run, and content. Raises `Invalid`."""
-    whole = hashlib.sha256()
+def digest_of(folder: Path, declared: bytes = b"") -> str:
+    """Return the hash of a skill's folder: what it declares, names, whether they can be run, and content.
+
+    Raises `Invalid`.
+    """
+    whole = hashlib.sha256(declared)
     size = 0
     for count, path in enumerate(_files(folder), 1):
         size += path.stat().st_size
@@ -26,7 +29,7 @@ def digest_of(folder: Path) -> str:
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256")
         runs = "x" if os.access(path, os.X_OK) else "-"
-        whole.update(f"{path.relative_to(folder).as_posix()}\0{runs}\0{content.hexdigest()}\n".encode())
+        whole.update(os.fsencode(f"{path.relative_to(folder).as_posix()}\0{runs}\0{content.hexdigest()}\n"))
     return whole.hexdigest()
 
 
@@ -45,7 +48,7 @@ class Stash:
         """Return where the copy of a content is, or would be."""
         return self._folder / digest[:16]
 
-    def keep(self, source: Path, digest: str) -> Path:
+    def keep(self, source: Path, digest: str, declared: bytes = b"") -> Path:
         """Copy a folder that has this content, unless that is there. Raises `Invalid` when it has another by now."""
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = self.place(digest)
@@ -57,7 +60,7 @@ class Stash:
             target = fresh / path.relative_to(source)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copy(path, target)
-        if digest_of(fresh) != digest:
+        if digest_of(fresh, declared) != digest:
             shutil.rmtree(fresh)
             raise Invalid(f"{source} changed while it was copied.")
         fresh.rename(place)

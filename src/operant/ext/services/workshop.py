@@ -118,7 +118,7 @@ class OneService:
         told = target.declared
         stash = self._workshop.stash(told.name)
         try:
-            folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest)
+            folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest, told.words)
             words = () if told.remote else words_of(told.command, folder)
         except (OperantError, OSError) as error:
             words_of_error = error.line() if isinstance(error, OperantError) else str(error)
