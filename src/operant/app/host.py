@@ -138,7 +138,7 @@ class ExtensionHost:
 
     def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
         """Let these be all the handlers of an author; nothing else runs in between."""
-        whose = f"{self._author}/{author}"  # not the name of an extension, whatever the author is called
+        whose = f"{self.author}/{author}"  # not the name of an extension, whatever the author is called
 
         def swap(kernel: Kernel) -> None:
             kernel.hooks.unregister(whose)
