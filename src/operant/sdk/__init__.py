@@ -284,6 +284,7 @@ from operant.kernel.syscalls import (
     UsageSummary,
     allowed,
 )
+from operant.sdk.channel import PullChannel
 from operant.sdk.client import Client
 from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
 from operant.sdk.mount import Frames, HttpRequest, HttpResponse, Mount, Talk
@@ -478,6 +479,7 @@ __all__ = [
     "Progress",
     "ProviderInfo",
     "ProviderList",
+    "PullChannel",
     "PutValue",
     "Queued",
     "Rates",

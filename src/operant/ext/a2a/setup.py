@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from operant.ext.a2a.arrivals import Arrivals
-from operant.ext.a2a.channel import Unseen
 from operant.ext.a2a.courier import Courier
 from operant.ext.a2a.desk import Desk
 from operant.ext.a2a.door import Door
 from operant.ext.a2a.incoming import Incoming
-from operant.ext.a2a.letter import Seals
+from operant.ext.a2a.letter import CHANNEL, Seals
 from operant.ext.a2a.letters import Letters
 from operant.ext.a2a.listing import Listing
 from operant.ext.a2a.post import Post, Ways
@@ -30,6 +29,7 @@ from operant.sdk import (
     DispatchInput,
     Host,
     Principal,
+    PullChannel,
 )
 
 
@@ -56,7 +56,7 @@ async def setup(host: Host, settings: A2aSettings) -> AsyncGenerator[None]:
         Door(host, settings.serve, Incoming(host, post, letters, seals), letters).mount()
     host.syscall(A2aSend, send)
     host.syscall(A2aList, Listing(host, letters).list)
-    host.channel(Unseen())
+    host.channel(PullChannel(CHANNEL))
     host.toolbox(tools)
     host.hook(DISPATCH_BEFORE, arrivals.checked, priority=1000)
     host.hook(DISPATCH_BEFORE, arrivals.refused, phase="validate", priority=1000)

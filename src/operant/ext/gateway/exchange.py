@@ -9,6 +9,7 @@ import msgspec
 
 from operant.ext.gateway.hub import Hub, Reset, Seen, Viewer
 from operant.ext.gateway.problem import Rejected
+from operant.ext.gateway.settings import CHANNEL
 from operant.sdk import (
     Address,
     Client,
@@ -33,7 +34,6 @@ from operant.sdk import (
     text_of,
 )
 
-CHANNEL = "http"
 _SLOW = frozenset({"timeout", "stalled"})
 
 

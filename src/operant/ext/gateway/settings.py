@@ -12,6 +12,10 @@ from operant.sdk import Record
 DEFAULT_PORT = 8000
 
 
+CHANNEL = "http"
+"""The channel of all who come by the gateway; whoever is answered there reads the history."""
+
+
 class Tls(Record):
     """Files for encrypted connections."""
 

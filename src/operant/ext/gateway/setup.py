@@ -10,10 +10,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from operant.ext.gateway.settings import GatewaySettings, is_loopback
+from operant.ext.gateway.settings import CHANNEL, GatewaySettings, is_loopback
 from operant.ext.gateway.tokens import Keyring
 from operant.kit.show import has_screen, show
-from operant.sdk import DAEMON_STARTED, Host, LoginOpen, Principal, TokenAdd, TokenList, TokenRevoke, Unavailable
+from operant.sdk import (
+    DAEMON_STARTED,
+    Host,
+    LoginOpen,
+    Principal,
+    PullChannel,
+    TokenAdd,
+    TokenList,
+    TokenRevoke,
+    Unavailable,
+)
 
 if TYPE_CHECKING:  # aiohttp takes 180 ms to import: a command that only asks the store does without
     from operant.ext.gateway.gateway import Gateway
@@ -73,9 +83,8 @@ async def setup(host: Host, settings: GatewaySettings) -> AsyncGenerator[None]:
 
 
 def _gateway(host: Host, settings: GatewaySettings, keyring: Keyring) -> Gateway | None:
-    from operant.ext.gateway.channel import HttpChannel
 
-    host.channel(HttpChannel())
+    host.channel(PullChannel(CHANNEL))
     if not host.serving:
         return None
     from operant.ext.gateway.gateway import Gateway

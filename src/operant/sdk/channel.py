@@ -1,24 +1,26 @@
-"""The channel `http`: whoever is answered here reads the history, so queueing a reply is delivering it."""
+"""A channel whose readers follow the history themselves, so that queueing a message is delivering it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from operant.ext.gateway.exchange import CHANNEL
-from operant.sdk import Address, OutboxItem, Receipt
+from operant.kernel.ports import Receipt
+from operant.kernel.records import Address, OutboxItem
 
 
-class HttpChannel:
-    """Readers of this channel pull."""
+class PullChannel:
+    """A channel with nobody at its end who is sent anything."""
 
-    name = CHANNEL
     exact = True
     pull = True
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Do nothing: the server listens for all of the gateway."""
+        """Do nothing: whoever brings the channel listens elsewhere."""
         yield
 
     async def send(self, item: OutboxItem, *, repeat: bool) -> Receipt:
@@ -30,4 +32,4 @@ class HttpChannel:
         return Receipt()
 
     async def notice(self, address: Address, text: str) -> None:
-        """Do nothing: notices are shown as deltas."""
+        """Do nothing: who reads sees what is said while it is said."""
