@@ -38,6 +38,7 @@ import traceback
 PROTOCOL = "svc/1"
 LONGEST = 1 << 20
 MOST_THREADS = 64
+MOST_WORDS = 8_000
 WRONG_CONFIGURATION = 78
 
 _answering = contextvars.ContextVar("operant_answering", default=None)
@@ -198,7 +199,9 @@ class Service:
         if within is not None:
             message["within"] = within
         self._send(message)
-        self._more()
+        self._more(needed=True)
+        if self._ended.is_set():
+            raise Failed("Operant is gone.", "unavailable")
         done.wait()
         answer = slot[1]
         if answer is None:
@@ -237,10 +240,10 @@ class Service:
             except OSError:
                 self._end()
 
-    def _more(self):
-        """See to it that somebody reads."""
+    def _more(self, needed=False):
+        """See to it that somebody reads; `needed`: also when there are many threads, as all may wait for answers."""
         with self._counting:
-            if self._idle or self._threads >= MOST_THREADS:
+            if self._idle or (self._threads >= MOST_THREADS and not needed):
                 return
             self._threads += 1
             self._idle += 1
@@ -249,8 +252,8 @@ class Service:
     def _work(self):
         while not self._ended.is_set():
             with self._reading:
-                line = self._file.readline()
-            if not line:
+                line = self._line()
+            if not line.endswith(b"\n"):
                 self._end()
                 return
             message = json.loads(line)
@@ -268,6 +271,12 @@ class Service:
                 with self._counting:
                     self._idle += 1
 
+    def _line(self):
+        try:
+            return self._file.readline()
+        except OSError:  # Operant hung up while it was sent something
+            return b""
+
     def _settle(self, answer):
         with self._counting:
             slot = self._waiting.pop(answer.get("id"), None)
@@ -281,14 +290,13 @@ class Service:
         try:
             handle = getattr(self, "_on_" + method, None)
             result = handle(params, id) if handle else None
+            if id is not None:
+                self._send({"jsonrpc": "2.0", "id": id, "result": result})
         except Exception as error:  # supervisor: the author's code; Operant hears of it, and so does the log
             traceback.print_exc()
             if id is not None:
                 words = f"{type(error).__name__}: {error}"
-                self._send({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": words}})
-            return
-        if id is not None:
-            self._send({"jsonrpc": "2.0", "id": id, "result": result})
+                self._send({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": words[:MOST_WORDS]}})
 
     def _on_hook(self, params, id):
         point, output = params["point"], params.get("output")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from operant.kernel.syscalls import SkillReload
+from operant.kernel.syscalls import ServiceRevoke, SkillReload, SkillStop
 from operant.sdk import POINTS
 from operant.sdk.testing.server import ScriptedServer
 from tests.ext.services.house import GUARD, house, processes, write_skill
@@ -152,3 +153,207 @@ async def test_calls_side_by_side_are_each_judged(tmp_path: Path, server: Script
         await there.grant("judge")
         await there.grant("pair")
         assert "Not allowed: evil" in await there.tool("both")
+
+
+async def test_what_breaks_in_a_syscall_or_a_folder_of_one_service_ends_no_other(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "asks", {"service.py": ASKS})
+    write_skill(home, "watcher", {"service.py": GUARD.format(word="bad", reason="bad word")})
+    async with house(home, server) as there:
+        await there.grant("asks")
+        await there.grant("watcher")
+        much = {"call": "service.state.set", "with": {"key": "a", "value": "b", "ttl_s": 1e308}}
+        assert "invalid" in await there.tool("get", **much)
+        late = {"call": "service.timer.set", "with": {"name": "a", "after_s": 1e308}}
+        assert "invalid" in await there.tool("get", **late)
+        write_skill(home, "odd", {"service.py": ""})
+        Path(os.fsdecode(os.fsencode(home / "skills" / "odd") + b"/\xff\xfe")).touch()
+        write_skill(home, "zero", {}, service="exec: a\0b")
+        write_skill(home, "none", {"service.py": ""}, hooks="no.such.point tool.before")
+        await there.call(SkillReload())
+        for name in ("odd", "zero", "none"):
+            await there.grant(name)
+        assert (await there.info("watcher")).state == "running"
+        assert (await there.info("watcher")).restarts == 0
+        assert "could not decide" in await there.shell("echo fine"), "what `none` declares is guarded from now on"
+        for name in ("odd", "zero", "none"):
+            shutil.rmtree(home / "skills" / name)
+        await there.call(SkillReload())
+        assert "bad word" in await there.shell("echo bad")
+
+
+async def test_names_that_begin_alike_are_services_of_their_own(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    names = ["a-guard-with-a-rather-long-name-one", "a-guard-with-a-rather-long-name-two"]
+    for name in names:
+        write_skill(home, name, {"service.py": GUARD.format(word=name[-3:], reason=f"no {name[-3:]}")})
+    async with house(home, server) as there:
+        await asyncio.gather(*map(there.grant, names))
+        for name in names:
+            assert (await there.info(name)).state == "running"
+            assert f"no {name[-3:]}" in await there.shell(f"echo {name[-3:]}")
+
+
+async def test_at_the_end_nothing_is_left_and_nothing_failed(
+    tmp_path: Path, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / ("h" * 60)
+    write_skill(home, "watcher", {"service.py": GUARD.format(word="bad", reason="bad word")})
+    before = set(Path("/tmp").glob("operant-*"))
+    async with house(home, server) as there:
+        await there.grant("watcher")
+        (ours,) = {one for one in Path("/tmp").glob("operant-*") if [*one.glob("watcher-*")]} - before
+    assert not ours.exists()
+    assert "services failed" not in caplog.text
+
+
+async def test_a_start_that_takes_long_is_given_up_when_somebody_says_stop(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "waits", {"service.py": "import threading\nthreading.Event().wait()\n"})
+    async with house(home, server) as there:
+        granting = asyncio.ensure_future(there.grant("waits"))
+        await there.until("waits", lambda one: one.state == "starting")
+        async with asyncio.timeout(8):
+            assert (await there.call(SkillStop(skill="waits"))).state == "stopped"
+            assert (await granting).state == "stopped"
+        assert not processes(str(home))
+
+
+async def test_what_a_service_asked_for_ends_with_it(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    text = """
+    import threading
+    from operant_sdk import define_service, tool
+
+    @define_service
+    def service(kernel):
+        def begin(arguments, call):
+            words = {"command": "sleep 299.125"}
+            threading.Thread(target=lambda: kernel.call("tool.invoke", name="shell", arguments=words)).start()
+            return "begun"
+        return {"tools": {"begin": tool(begin, "Begin.")}}
+    """
+    write_skill(home, "begins", {"service.py": text}, grants="tool.invoke")
+    async with house(home, server) as there:
+        await there.grant("begins")
+        await there.tool("begin")
+        async with asyncio.timeout(10):
+            while not processes("299.125"):
+                await asyncio.sleep(0)
+            await there.call(ServiceRevoke(service="begins"))
+            while processes("299.125"):
+                await asyncio.sleep(0)
+
+
+async def test_an_answer_that_cannot_be_sent_is_an_error_and_the_next_one_comes(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    text = """
+    from operant_sdk import define_service, tool
+
+    @define_service
+    def service():
+        def much(arguments, call):
+            return "x" * arguments["size"] if "size" in arguments else {"text": {1, 2}}
+        return {"tools": {"much": tool(much, "Much.")}}
+    """
+    write_skill(home, "says", {"service.py": text})
+    async with house(home, server) as there:
+        await there.grant("says")
+        async with asyncio.timeout(10):
+            assert "A message may have" in await there.tool("much", size=2_000_000)
+            assert "TypeError" in await there.tool("much")
+            assert await there.tool("much", size=3) == "xxx"
+
+
+async def test_as_many_handlers_as_there_are_threads_all_get_their_answers(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    text = """
+    import threading
+    import operant_sdk
+    from operant_sdk import define_service, tool
+
+    operant_sdk.MOST_THREADS = 4
+    together = threading.Barrier(4)
+
+    @define_service
+    def service(kernel):
+        def get(arguments, call):
+            together.wait()
+            return str(kernel.state.get("a", "none"))
+        return {"tools": {"get": tool(get, "Get.")}}
+    """
+    write_skill(home, "many", {"service.py": text})
+    async with house(home, server) as there:
+        await there.grant("many")
+        async with asyncio.timeout(10):
+            assert await asyncio.gather(*(there.tool("get") for _ in range(4))) == ["none"] * 4
+
+
+@pytest.mark.parametrize(
+    "tools", ['[{"name": "shell\\n", "description": "Mine."}]', '[{"name": "x", "description": "y"}] * 101']
+)
+async def test_what_cannot_be_offered_is_not(tmp_path: Path, server: ScriptedServer, tools: str) -> None:
+    home = tmp_path / "h"
+    text = f"""
+    import json, os, socket
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(os.environ["OPERANT_SERVICE_SOCKET"])
+    params = {{"protocol": "svc/1", "token": os.environ["OPERANT_SERVICE_TOKEN"], "tools": {tools}}}
+    words = {{"jsonrpc": "2.0", "id": 1, "method": "register", "params": params}}
+    line.sendall((json.dumps(words) + chr(10)).encode())
+    line.recv(1)
+    """
+    write_skill(home, "odd", {"service.py": text}, service="exec: python3 ./service.py")
+    async with house(home, server) as there:
+        assert "what it registers is wrong" in (await there.grant("odd")).reason
+
+
+async def test_one_that_did_not_register_is_not_heard(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    text = """
+    import json, os, socket, time
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(os.environ["OPERANT_SERVICE_SOCKET"])
+    say = lambda **words: (json.dumps({"jsonrpc": "2.0", **words}) + "\\n").encode()
+    line.sendall(
+        say(id=1, method="register", params={"protocol": "svc/1", "token": "guessed"})
+        + say(method="log", params={"text": "sneaked"})
+    )
+    time.sleep(30)
+    """
+    write_skill(home, "sneaks", {"service.py": text}, service="exec: python3 ./service.py")
+    async with house(home, server) as there:
+        assert "token" in (await there.grant("sneaks")).reason
+        assert "sneaked" not in await there.log("sneaks")
+
+
+async def test_a_service_that_answers_pings_with_errors_is_still_watched(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operant.ext.services.generation.HEARTBEAT_S", 0.2)
+    home = tmp_path / "h"
+    text = """
+    import json, os, socket, time
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(os.environ["OPERANT_SERVICE_SOCKET"])
+    def say(**words):
+        line.sendall((json.dumps({"jsonrpc": "2.0", **words}) + "\\n").encode())
+    say(id=1, method="register", params={"protocol": "svc/1", "token": os.environ["OPERANT_SERVICE_TOKEN"]})
+    for text in line.makefile("rb"):
+        message = json.loads(text)
+        if message.get("method") == "ping":
+            say(id=message["id"], error={"code": -32601, "message": "what?"})
+            time.sleep(60)
+    """
+    write_skill(home, "hangs", {"service.py": text}, service="exec: python3 ./service.py")
+    async with house(home, server) as there:
+        await there.grant("hangs")
+        assert (await there.until("hangs", lambda one: one.generation == 2)).restarts == 1

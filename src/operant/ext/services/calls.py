@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
+
+from msgspec import Meta
 
 from operant.ext.services.clerk import OWN, own_service
 from operant.ext.services.roster import Roster
+from operant.ext.services.timers import LONGEST_S
 from operant.sdk import (
     Conflict,
     Denied,
@@ -109,7 +113,7 @@ class StateSet(Syscall[None]):
     capability = OWN
     key: str
     value: str
-    ttl_s: float = 0.0
+    ttl_s: Annotated[float, Meta(le=LONGEST_S)] = 0.0
 
 
 class StateDelete(Syscall[None]):

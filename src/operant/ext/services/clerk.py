@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import Context
@@ -16,6 +17,7 @@ from operant.ext.services.journal import Journal
 from operant.ext.services.line import Line
 from operant.ext.services.wire import Cancel, Message, Said
 from operant.kit.jsonrpc import METHOD_NOT_FOUND, OURS, ErrorData, Fault
+from operant.kit.text import plain
 from operant.sdk import (
     Agent,
     CallContext,
@@ -35,6 +37,8 @@ PIECE = 512 * 1024
 READ = "service.blob"
 OWN = "service.own"
 """What every service may do: keep its own state, set its own timers."""
+
+_log = logging.getLogger("operant.services")
 
 
 class Piece(Record):
@@ -88,26 +92,39 @@ class ServiceClerk:
         elif len(self._open) >= AT_ONCE or self.spawn is None:
             line.refuse(message.id, Fault(OURS, f"{AT_ONCE} requests are open already.", ErrorData("unavailable")))
         else:
-            task = self.spawn(self._carry_out(line, message, message.id), context or Context())
+            id = message.id
+            task = self.spawn(self._carry_out(line, message, id), context or Context())
             if task is not None:  # none when Operant ends: then nobody is answered any more
-                self._open[message.id] = task
+                self._open[id] = task
+                task.add_done_callback(lambda _: self._open.pop(id, None))  # also when it never began
+
+    def close(self) -> None:
+        """End what is still being carried out: whoever asked for it is gone."""
+        for task in self._open.values():
+            task.cancel()
 
     async def _carry_out(self, line: Line, message: Message, id: int | str) -> None:
-        try:
-            params = msgspec.json.decode(message.params)
-            if message.method == READ:
-                line.answer(id, self._piece(msgspec.convert(params, Piece)))
-                return
-            call = self._host.decode(message.method, params)
-            line.answer(id, await self._host.client(self._who).call(call))
-        except NotFound as error:
-            line.refuse(id, _fault(error, METHOD_NOT_FOUND))
-        except OperantError as error:
-            line.refuse(id, _fault(error, OURS))
-        except msgspec.MsgspecError as error:
-            line.refuse(id, Fault(OURS, f"The parameters cannot be read: {error}.", ErrorData("invalid")))
-        finally:
-            del self._open[id]
+        # What breaks in a syscall is told to whoever made it, and breaks no other service.
+        (wrong,) = await asyncio.gather(self._done(line, message, id), return_exceptions=True)
+        if isinstance(wrong, BaseException):
+            line.refuse(id, self._fault(message.method, wrong))
+
+    async def _done(self, line: Line, message: Message, id: int | str) -> None:
+        params = msgspec.json.decode(message.params)
+        if message.method == READ:
+            line.answer(id, self._piece(msgspec.convert(params, Piece)))
+            return
+        call = self._host.decode(message.method, params)
+        line.answer(id, await self._host.client(self._who).call(call))
+
+    def _fault(self, method: str, error: BaseException) -> Fault:
+        if isinstance(error, OperantError):
+            code = METHOD_NOT_FOUND if isinstance(error, NotFound) else OURS
+            return Fault(code, error.sentence, ErrorData(error.code, error.hint))
+        if isinstance(error, msgspec.MsgspecError):
+            return Fault(OURS, f"The parameters cannot be read: {error}.", ErrorData("invalid"))
+        _log.error("%s of the service %s broke", plain(method[:80]), self._journal.name, exc_info=error)
+        return Fault(OURS, f"It broke with {type(error).__name__}.", ErrorData("broken"))
 
     def _piece(self, wanted: Piece) -> str:
         data = self._lending.get(wanted.blob)
@@ -136,7 +153,3 @@ def own_service(who: Principal) -> str:
     if who.kind != "skill":
         raise Unavailable(f"Only services keep state of their own, and {who.kind} {who.id} is none.")
     return who.id
-
-
-def _fault(error: OperantError, code: int) -> Fault:
-    return Fault(code, error.sentence, ErrorData(error.code, error.hint))

@@ -31,7 +31,7 @@ from operant.kit.endpoint import greeting, listen, peer_process, same_user
 from operant.kit.family import descendants
 from operant.kit.jsonrpc import INVALID_REQUEST, ErrorData, Fault
 from operant.kit.proc import CannotStart
-from operant.sdk import Command, Invalid, OperantError, Output, Record
+from operant.sdk import Command, Invalid, OperantError, Output, Record, Unavailable
 
 REGISTER_S = 20.0
 MISSED = 3
@@ -84,6 +84,10 @@ class Clerk(Protocol):
 
     def asked(self, line: Line, message: Message, context: Context | None) -> None:
         """Take a request or a notification of the service."""
+        ...
+
+    def close(self) -> None:
+        """End what the service asked for and what is not done yet."""
         ...
 
 
@@ -142,15 +146,6 @@ class Generation:
             raise Unfit(f"it did not register within {REGISTER_S:g} s") from error
         self.asks = {(one.point, one.phase): one for one in self.register.hooks}
 
-    async def settled(self) -> None:
-        """Wait until it has registered, or it is clear that it will not."""
-        await asyncio.wait((self._registered,))
-
-    @property
-    def is_settled(self) -> bool:
-        """Tell whether it has registered, or will not."""
-        return self._registered.done()
-
     async def live(self) -> None:
         """Run the process until it ends or `leave`; nothing of it outlives this."""
         try:
@@ -160,7 +155,7 @@ class Generation:
                     return
                 try:
                     await self._start(stack)
-                except (CannotStart, OperantError, OSError) as error:
+                except (CannotStart, OperantError, OSError, ValueError) as error:
                     self._fail(error.line() if isinstance(error, OperantError) else str(error))
                     return
                 await self._until_over()
@@ -169,6 +164,7 @@ class Generation:
             self.gone.set()
             self.ended.set()
             self._line.close(self.reason)
+            self._clerk.close()
 
     def leave(self, reason: str) -> None:
         """Let it end: it is told, then ended with all that it started."""
@@ -222,7 +218,8 @@ class Generation:
     def asked(self, message: Message, context: Context | None) -> None:
         """Take its first message; what follows goes to the clerk."""
         if self._registered.done():
-            self._clerk.asked(self._line, message, context)
+            if not self._registered.cancelled() and self._registered.exception() is None:
+                self._clerk.asked(self._line, message, context)
             return
         try:
             self._registered.set_result(self._checked(message))
@@ -325,8 +322,10 @@ class Generation:
                 self.missed = 0
             except TimeoutError:
                 self.missed += 1
-            except OperantError:
+            except Unavailable:
                 return
+            except OperantError:  # an error is an answer
+                self.missed = 0
             await asyncio.sleep(max(0.0, HEARTBEAT_S - (loop.time() - began)))
         self._reason = f"it did not answer for {MISSED * HEARTBEAT_S:g} s"
         self._line.close(self._reason)
@@ -388,7 +387,7 @@ class _Door(asyncio.Protocol):
 def _read(raw: msgspec.Raw, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise Invalid(f"Its answer cannot be used: {error}.") from error
 
 

@@ -65,6 +65,7 @@ class Keeper:
         self._ready = asyncio.Event()
         self._pace = Pace()
         self._group: asyncio.TaskGroup | None = None
+        self._starting: asyncio.Timeout | None = None
 
     # ------------------------------------------------------------------ what the owner wants
 
@@ -83,7 +84,12 @@ class Keeper:
     def end(self) -> None:
         """Stop for good."""
         self._left = True
-        self._nudged.set()
+        self._nudge()
+
+    def broke(self, reason: str) -> None:
+        """Note that it can be kept no more; its guards refuse."""
+        self._be("failed", reason)
+        self._settled.set()
 
     @property
     def digest(self) -> str:
@@ -163,8 +169,10 @@ class Keeper:
             await self._crashed(current)
         elif target is None:
             self._retire(current)
-            if current is not None:
-                await current.ended.wait()
+            for one in (*self._olds, *((current,) if current else ())):
+                one.leave("it is stopped")
+                await one.ended.wait()
+            self._olds = []
             self._be(self._idle, "")
             self._settled.set()
             await self._nudged.wait()
@@ -195,10 +203,15 @@ class Keeper:
             self._be("waiting", "it has not connected")
             self._settled.set()
         try:
-            fresh = await self._born(target)
+            async with asyncio.timeout(None) as self._starting:
+                fresh = await self._born(target)
         except Unfit as unfit:
+            self._starting = None
             await self._failed(str(unfit), replaces, final=unfit.final)
             return
+        except TimeoutError:  # something else is wanted by now
+            return
+        self._starting = None
         self.current = fresh
         fresh.welcome()
         self._be("running", "")
@@ -222,27 +235,16 @@ class Keeper:
         group.create_task(fresh.live())
         self.expected = fresh if target.declared.remote else None
         self._ready.set()
+        fits = False
         try:
-            await self._registered(fresh)
+            await fresh.registered()
             await self._workshop.examine(fresh)
-        except Unfit:
-            fresh.leave("it did not register")
-            await fresh.ended.wait()
-            raise
+            fits = True
+        finally:
+            if not fits:
+                fresh.leave("it did not register")
+                await fresh.ended.wait()
         return fresh
-
-    async def _registered(self, fresh: Generation) -> None:
-        """Wait for a registration; one that runs elsewhere may take for ever, so what is wanted meanwhile wins."""
-        assert self._group is not None
-        if fresh.plan.remote:
-            registering = self._group.create_task(fresh.settled())
-            nudged = self._group.create_task(self._nudged.wait())
-            await asyncio.wait((registering, nudged), return_when=asyncio.FIRST_COMPLETED)
-            registering.cancel()
-            nudged.cancel()
-            if not fresh.is_settled:
-                raise Unfit("it has not connected")
-        await fresh.registered()
 
     async def _crashed(self, gone: Generation) -> None:
         self.current = None
@@ -301,7 +303,14 @@ class Keeper:
     def _begin_anew(self) -> None:
         self._pace.forget()
         self._settled.clear()
+        self._nudge()
+
+    def _nudge(self) -> None:
+        """Have it look again at what is wanted; a start that is not over is given up."""
         self._nudged.set()
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.reschedule(0)
 
 
 def slowly(generation: Generation | None) -> str:

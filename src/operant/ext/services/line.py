@@ -75,18 +75,19 @@ class Line(asyncio.Protocol):
     def tell(self, method: str, params: Any) -> None:
         """Tell; nobody waits for an answer. What is longer than a message may be is not told."""
         line = encode(Request(method=method, params=params))
-        if self._transport is not None and not self._transport.is_closing() and len(line) <= LONGEST:
-            self._transport.write(line)
+        if len(line) <= LONGEST:
+            self._say(line)
 
     def answer(self, id: int | str, result: Any) -> None:
-        """Answer a request of the service."""
-        if self._transport is not None:
-            self._transport.write(encode(Result(id=id, result=result)))
+        """Answer a request of the service. Raises `TooLong`."""
+        line = encode(Result(id=id, result=result))
+        if len(line) > LONGEST:
+            raise TooLong(f"The answer has {len(line)} bytes, and a message may have {LONGEST}.", "Ask for less.")
+        self._say(line)
 
     def refuse(self, id: int | str | None, fault: Fault) -> None:
         """Answer a request of the service with an error."""
-        if self._transport is not None:
-            self._transport.write(encode(Failure(id=id, error=fault)))
+        self._say(encode(Failure(id=id, error=fault)))
 
     def close(self, reason: str) -> None:
         """Hang up."""
@@ -125,7 +126,7 @@ class Line(asyncio.Protocol):
     def _take(self, line: bytes) -> None:
         try:
             message = _message.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self.close(f"it sent what is no message: {error}")
             return
         if message.method == "progress":
@@ -166,6 +167,15 @@ class Line(asyncio.Protocol):
         if isinstance(within, int) and within in self._open:
             return self._open[within].context.copy()
         return self._open[max(self._open)].context.copy() if self._open else None
+
+    def _say(self, line: bytes) -> None:
+        """Send what nobody waits for; it is lost when the service is gone."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > _UNREAD:
+            self.close("it does not read what it is sent")
+            return
+        self._transport.write(line)
 
     def _write(self, data: bytes) -> None:
         if self._transport is None:

@@ -39,11 +39,11 @@ class Post:
 class Roster:
     """Look at the skills and see to it that what was allowed runs."""
 
-    def __init__(self, host: Host, settings: ServiceSettings, group: asyncio.TaskGroup) -> None:
+    def __init__(self, host: Host, settings: ServiceSettings, group: asyncio.TaskGroup, workshop: Workshop) -> None:
         self._host = host
         self._settings = settings
         self._group = group
-        self._workshop = Workshop(host, settings)
+        self._workshop = workshop
         self.grants = Grants(host)
         self.tools = ServiceTools()
         self.commands = ServiceCommands()
@@ -69,7 +69,6 @@ class Roster:
         """Let every service end."""
         for post in self._posts.values():
             post.keeper.end()
-        self._workshop.close()
 
     async def look(self) -> None:
         """Look at the skills: what is new is kept, what has changed is replaced, what has gone ends."""
@@ -180,7 +179,7 @@ class Roster:
             journal = self._workshop.journal(name)
             keeper = Keeper(name, self._workshop.at(journal, self.tools), self._host.clock, self._changed)
             post = self._posts[name] = Post(told, keeper, journal)
-            self._group.create_task(keeper.live())
+            self._group.create_task(_kept(keeper))
         try:
             digest, fault = await asyncio.to_thread(digest_of, Path(told.folder), told.words), ""
         except (Invalid, OSError) as error:
@@ -227,6 +226,14 @@ class Roster:
         keepers = [(post.keeper, post.told.agent) for post in self.posts]
         self.tools.offer(keepers)
         self.commands.offer(keepers)
+
+
+async def _kept(keeper: Keeper) -> None:
+    """Keep a service; one that breaks us breaks alone."""
+    (wrong,) = await asyncio.gather(keeper.live(), return_exceptions=True)
+    if isinstance(wrong, Exception):
+        _log.error("the service %s cannot be kept", keeper.name, exc_info=wrong)
+        keeper.broke("keeping it broke; the log of Operant says how")
 
 
 def _stale(post: Post) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from operant.ext.services.keeper import Keeper
 from operant.ext.services.wire import HookAnswer, HookWanted, Told
-from operant.sdk import POINTS, Allow, Ask, Invalid, OperantError, Point, Record, Registration, Reject
+from operant.sdk import POINTS, Allow, Ask, Happened, Invalid, OperantError, Plain, Point, Record, Registration, Reject
 
 Handlers = list[tuple[Point[Any, Any], Registration]]
 
@@ -29,6 +29,7 @@ class Slots:
         point: Point[Any, Any] = point_of(wanted.point)
         key = (wanted.point, wanted.phase)
         slot = self._slots.setdefault(key, Slot(self._keeper, point, wanted.phase))
+        slot.agents = (self._agent,) if self._agent else wanted.agents
         slot.open = (wanted.fail or ("closed" if point.kind == "gate" else "open")) == "open"
         registration = Registration(
             point=point.name,
@@ -40,7 +41,7 @@ class Slots:
             fail="open" if slot.open else "closed",
             timeout_s=wanted.timeout_s,
             tools=wanted.tools,
-            agents=(self._agent,) if self._agent else wanted.agents,
+            agents=slot.agents,
         )
         return point, registration
 
@@ -53,9 +54,12 @@ class Slot:
         self._point = point
         self._phase = phase
         self.open = False
+        self.agents: tuple[str, ...] = ()
 
     async def ask(self, input: Record, output: Record | None) -> object:
         """Ask the service; in a turn, the version that the turn began with."""
+        if self.agents and _agent(input) not in (*self.agents, None):
+            return None  # the kernel asks that only at gates and transforms
         if self._point.kind == "event":
             return self._tell(input)
         try:
@@ -94,6 +98,16 @@ def point_of(name: str) -> Point[Any, Any]:
     if name not in POINTS:
         raise Invalid(f"There is no hook {name!r}.", "The reference of hooks lists those there are.")
     return POINTS[name]
+
+
+def _agent(input: Record) -> str | None:
+    """Return the agent that something is about: empty when that is not said, None when it is about none."""
+    if isinstance(input, Plain):
+        return None
+    agent = getattr(input, "agent", None)
+    if isinstance(input, Happened):
+        agent = getattr(input.event.body, "agent", "") or input.event.actor.removeprefix("agent:")
+    return agent if isinstance(agent, str) else str(getattr(agent, "name", ""))
 
 
 def _session(input: Record) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,16 +55,16 @@ class Stash:
         place = self.place(digest)
         if place.is_dir():
             return place
-        fresh = self._folder / f".{digest[:16]}.new"
-        shutil.rmtree(fresh, ignore_errors=True)
-        for path in _files(source):
-            target = fresh / path.relative_to(source)
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.copy(path, target)
-        if digest_of(fresh, declared) != digest:
-            shutil.rmtree(fresh)
-            raise Invalid(f"{source} changed while it was copied.")
-        fresh.rename(place)
+        with tempfile.TemporaryDirectory(prefix=f".{digest[:16]}.", dir=self._folder) as aside:
+            fresh = Path(aside) / "copy"
+            for path in _files(source):
+                target = fresh / path.relative_to(source)
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                shutil.copy(path, target)
+            if digest_of(fresh, declared) != digest:
+                raise Invalid(f"{source} changed while it was copied.")
+            if not place.is_dir():
+                fresh.rename(place)
         return place
 
     def thin(self, kept: set[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,10 @@ from operant.sdk import Host, Invalid, NotFound, OperantError, Principal, PutVal
 _SPACE = "service-timers"
 _AGAIN_S = 5.0
 MOST = 100
+LONGEST_S = 10 * 366 * 86_400.0
+"""Ten years."""
+
+_log = logging.getLogger("operant.services")
 
 
 class Timer(Record):
@@ -34,8 +39,8 @@ class TimerSet(Syscall[None]):
     call = "service.timer.set"
     capability = OWN
     name: str
-    after_s: Annotated[float, Meta(ge=0)] = 0.0
-    every_s: Annotated[float, Meta(ge=0)] = 0.0
+    after_s: Annotated[float, Meta(ge=0, le=LONGEST_S)] = 0.0
+    every_s: Annotated[float, Meta(ge=0, le=LONGEST_S)] = 0.0
     data: str = ""
 
 
@@ -67,7 +72,7 @@ class Timers:
         service = own_service(who)
         if call.every_s and call.every_s < 1:
             raise Invalid("A timer repeats once a second at most.")
-        if sum(one.service == service for one in self._timers.values()) >= MOST:
+        if sum(one == service for one, name in self._timers if name != call.name) >= MOST:
             raise Invalid(f"A service has {MOST} timers at most.", "Clear one first.")
         due = self._host.clock.now() + int((call.after_s or call.every_s) * 1e6)
         await self._put(Timer(service=service, name=call.name, due=due, every_s=call.every_s, data=call.data))
@@ -84,7 +89,8 @@ class Timers:
         while True:
             now = self._host.clock.now()
             for timer in [one for one in self._timers.values() if one.due <= now]:
-                await self._ring(timer)
+                if self._holds(timer):
+                    await self._ring(timer)
             self._changed.clear()
             next_due = min((one.due for one in self._timers.values()), default=None)
             wait_s = None if next_due is None else max(0.0, (next_due - self._host.clock.now()) / 1e6)
@@ -94,20 +100,31 @@ class Timers:
             except TimeoutError:
                 continue
 
+    def _holds(self, timer: Timer) -> bool:
+        """Tell whether a timer is still the one of its name: its service may have cleared it, or set it anew."""
+        return self._timers.get((timer.service, timer.name)) == timer
+
     async def _ring(self, timer: Timer) -> None:
         try:
-            generation = await self._roster.post(timer.service).keeper.serving("")
-            due = TimerDue(name=timer.name, data=timer.data, due=timer.due)
-            async with asyncio.timeout(_AGAIN_S):
-                await generation.ask("timer", due, object)
+            await self._tell(timer)
+        except (OperantError, TimeoutError) as error:
+            _log.info("the timer %s of %s is told again: %s", timer.name, timer.service, error)
+            if self._holds(timer):
+                later = self._host.clock.now() + int(_AGAIN_S * 1e6)
+                self._timers[timer.service, timer.name] = msgspec.structs.replace(timer, due=later)
+
+    async def _tell(self, timer: Timer) -> None:
+        try:
+            keeper = self._roster.post(timer.service).keeper
         except NotFound:  # its skill has gone
             await self._drop(timer)
-        except (OperantError, TimeoutError):
-            later = self._host.clock.now() + int(_AGAIN_S * 1e6)
-            self._timers[timer.service, timer.name] = msgspec.structs.replace(timer, due=later)
-        else:
-            if self._timers.get((timer.service, timer.name)) == timer:  # it may have set itself anew
-                await self._next(timer)
+            return
+        due = TimerDue(name=timer.name, data=timer.data, due=timer.due)
+        async with asyncio.timeout(_AGAIN_S):
+            generation = await keeper.serving("")
+            await generation.ask("timer", due, object)
+        if self._holds(timer):
+            await self._next(timer)
 
     async def _next(self, timer: Timer) -> None:
         if not timer.every_s:

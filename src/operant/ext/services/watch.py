@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import Any
 
 from operant.ext.services.roster import Roster
-from operant.sdk import Host, NotFound, SkillRoots
+from operant.sdk import Host, NotFound, OperantError, SkillRoots
 
 DEBOUNCE_MS = 300
 _LOOK_MS = 1_500
 """How often it is looked for folders that have come into being, such as the one of an agent's first skill."""
+
+_log = logging.getLogger("operant.services")
 
 
 class Watch:
@@ -25,18 +30,34 @@ class Watch:
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - 25 ms: only a daemon watches
 
         (Path(self._host.home) / "skills").mkdir(mode=0o700, exist_ok=True)
-        while True:
-            folders = await self._folders()
-            stop = asyncio.Event()
-            watching = awatch(
-                *folders, debounce=DEBOUNCE_MS, step=50, stop_event=stop, yield_on_timeout=True, rust_timeout=_LOOK_MS
+
+        def watched(folders: list[Path]) -> AsyncGenerator[set[Any]]:
+            return awatch(
+                *folders,
+                debounce=DEBOUNCE_MS,
+                step=50,
+                stop_event=asyncio.Event(),
+                yield_on_timeout=True,
+                rust_timeout=_LOOK_MS,
+                ignore_permission_denied=True,
             )
-            async for changes in watching:
-                there = await self._folders()
-                if changes or there != folders:
-                    await self._roster.look()
-                if there != folders:
-                    break
+
+        while True:
+            try:
+                await self._until_others(watched)
+            except (OSError, OperantError, RuntimeError) as error:  # RuntimeError: what watches is in Rust
+                _log.warning("the folders of skills cannot be watched at the moment: %s", error)
+                await self._host.clock.sleep(_LOOK_MS / 1_000)
+
+    async def _until_others(self, watched: Callable[[list[Path]], AsyncGenerator[set[Any]]]) -> None:
+        """Watch the folders that there are, until there are others."""
+        folders = await self._folders()
+        async for changes in watched(folders):
+            there = await self._folders()
+            if changes or there != folders:
+                await self._roster.look()
+            if there != folders:
+                return
 
     async def _folders(self) -> list[Path]:
         """Return the folders of skills that there are."""

@@ -19,8 +19,10 @@ PROTOCOL = "svc/1"
 LONGEST = 1 << 20
 HEARTBEAT_S = 10.0
 SLOWEST_S = 30.0
+MOST = 100
+"""Hooks, tools, commands or events that one service may have."""
 
-Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}(?!\\n)$")]
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -73,10 +75,10 @@ class Register(Record, forbid_unknown_fields=True):
     protocol: str
     token: str
     name: str = ""
-    hooks: tuple[HookWanted, ...] = ()
-    tools: tuple[ToolOffered, ...] = ()
-    commands: tuple[CommandOffered, ...] = ()
-    events: tuple[str, ...] = ()
+    hooks: Annotated[tuple[HookWanted, ...], Meta(max_length=MOST)] = ()
+    tools: Annotated[tuple[ToolOffered, ...], Meta(max_length=MOST)] = ()
+    commands: Annotated[tuple[CommandOffered, ...], Meta(max_length=MOST)] = ()
+    events: Annotated[tuple[str, ...], Meta(max_length=MOST)] = ()
     grants: tuple[str, ...] = ()
 
 

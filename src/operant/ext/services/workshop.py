@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Workshop:
         self.configuration = settings.configuration
         self._state = Path(host.state)
         self._sockets: Path | None = None
+        self._started = 0
 
     def stash(self, service: str) -> Stash:
         """Return the copies of a service."""
@@ -61,20 +63,23 @@ class Workshop:
             link.symlink_to(SDKS / "typescript")
         return folder
 
-    def socket(self, service: str, number: int) -> str:
-        """Return where a generation is to connect."""
+    def socket(self, service: str) -> str:
+        """Return where a generation is to connect; no two are the same."""
         if self._sockets is None:
             own = self._state / "sockets"
             if len(os.fsencode(own)) + 40 > _LONGEST_SOCKET:
                 own = Path(tempfile.mkdtemp(prefix="operant-"))
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for left in own.glob("*.sock"):  # of one that was killed; there is one Operant at a time
+                left.unlink(missing_ok=True)
             self._sockets = own
-        return str(self._sockets / f"{_safe(service)[:24]}-{os.getpid()}-{number}.sock")
+        self._started += 1
+        return str(self._sockets / f"{_safe(service)[:24]}-{os.getpid()}-{self._started}.sock")
 
     def close(self) -> None:
         """Leave no socket behind."""
         if self._sockets is not None and not self._sockets.is_relative_to(self._state):
-            self._sockets.rmdir()
+            shutil.rmtree(self._sockets, ignore_errors=True)
 
 
 class OneService:
@@ -91,7 +96,8 @@ class OneService:
         register = fresh.register
         assert register is not None
         places = [(one.point, one.phase) for one in register.hooks]
-        twice = sorted({point for point, _ in places if places.count((point, "mutate")) > 1})
+        twice = sorted({point for point, phase in places if places.count((point, phase)) > 1})
+        twice += sorted({event for event in register.events if register.events.count(event) > 1})
         try:
             for point in (*(one.point for one in register.hooks), *register.events):
                 point_of(point)
@@ -119,34 +125,26 @@ class OneService:
         stash = self._workshop.stash(told.name)
         try:
             folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest, told.words)
+            socket = self._workshop.socket(told.name)
             words = () if told.remote else words_of(told.command, folder)
-        except (OperantError, OSError) as error:
-            words_of_error = error.line() if isinstance(error, OperantError) else str(error)
-            raise Unfit(words_of_error, final=True) from error
-        clerk = ServiceClerk(self._host, self._journal, _agent(told), told.wants)
-        if told.remote:
-            return Plan(
-                service=told.name,
-                number=number,
-                digest=target.digest,
-                command=Command(argv=(), cwd="", env={}, tool="service"),
-                socket="",
-                granted=told.wants,
-                configuration=self._workshop.configuration.get(told.skill, {}),
-                hooks=told.hooks,
-                remote=True,
-            ), clerk
-        await self._set_up(folder, told)
-        return Plan(
+            command = self._command(words, folder, stash.data, socket)
+            if not told.remote:
+                await self._set_up(folder, told)
+        except (OperantError, OSError, ValueError) as error:  # ValueError: a name with a zero byte in it
+            sentence = error.line() if isinstance(error, OperantError) else str(error)
+            raise Unfit(sentence, final=True) from error
+        plan = Plan(
             service=told.name,
             number=number,
             digest=target.digest,
-            command=self._command(words, folder, stash.data, socket := self._workshop.socket(told.name, number)),
+            command=command,
             socket=socket,
             granted=told.wants,
             configuration=self._workshop.configuration.get(told.skill, {}),
             hooks=told.hooks,
-        ), clerk
+            remote=told.remote,
+        )
+        return plan, ServiceClerk(self._host, self._journal, _agent(told), told.wants)
 
     def _command(self, words: tuple[str, ...], folder: Path, data: Path, socket: str) -> Command:
         environment = {
