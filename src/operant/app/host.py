@@ -11,7 +11,7 @@ import msgspec
 from operant.app.confine import Confinement
 from operant.app.mounts import Mounts
 from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
-from operant.kernel.hooks import Registration
+from operant.kernel.hooks import Registration, Ruling
 from operant.kernel.kernel import Kernel
 from operant.kernel.points import TOOL_ENV, EnvInput, EnvOutput, Point, Reject
 from operant.kernel.ports import Agents, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
@@ -208,6 +208,14 @@ class ExtensionHost:
     def client(self, principal: Principal) -> LocalClient:
         """Return a way to this system for somebody with only their capabilities."""
         return LocalClient(self._assembly.need_kernel, principal)
+
+    async def judge(self, point: Point[In, Out], input: In, output: Out) -> Ruling[Out]:
+        """Pass a gate or a transform."""
+        return await self._assembly.need_kernel().hooks.run(point, input, output)
+
+    def emit(self, point: Point[In, Any], input: In) -> None:
+        """Tell observers of an event."""
+        self._assembly.need_kernel().hooks.emit(point, input)
 
     async def provide(self, point: Point[In, Out], input: In) -> Out | None:
         """Ask a provider hook."""

@@ -315,6 +315,41 @@ class EnvOutput(Record):
     env: dict[str, str]
 
 
+# ---------------------------------------------------------------------------- skills
+
+
+class SkillInput(Record):
+    """A skill that an agent is about to read; `file` is one of its files, empty for its instructions."""
+
+    session: str
+    agent: Agent
+    name: str
+    source: str
+    file: str = ""
+
+
+class SkillOutput(Record):
+    """What the agent will read."""
+
+    text: str
+
+
+class ServiceInput(Record):
+    """A service that is about to be started: its content, its command, and what it was granted."""
+
+    service: str
+    digest: str
+    command: str
+    granted: tuple[str, ...] = ()
+
+
+class ServiceChanged(Record):
+    """A service that began or ceased to be there."""
+
+    service: str
+    reason: str = ""
+
+
 # ---------------------------------------------------------------------------- messages and events
 
 
@@ -406,6 +441,13 @@ TOOL_BEFORE = _gate(
 )
 TOOL_AFTER = _transform("tool.after", ToolAfterInput, ToolAfterOutput, "After a tool ran: rewrite its result.")
 MESSAGE_BEFORE = _gate("message.before", MessageInput, MessageOutput, "Before a message is queued for a person.")
+SKILL_LOAD_BEFORE = _gate("skill.load.before", SkillInput, SkillOutput, "Before an agent reads a skill.")
+SERVICE_START_BEFORE = _gate(
+    "service.start.before",
+    ServiceInput,
+    Nothing,
+    "Before the service of a skill is started; a service that is down itself is not asked.",
+)
 
 TURN_STARTED = _event("turn.started", Happened, "A turn began or was taken up again.")
 TURN_ENDED = _event("turn.ended", Happened, "A turn is over.")
@@ -415,6 +457,9 @@ SESSION_OPENED = _event("session.opened", Happened, "A session was opened.")
 SESSION_ARCHIVED = _event("session.archived", Happened, "A session was archived.")
 APPROVAL_ASKED = _event("approval.asked", Happened, "A person is asked about a call.")
 APPROVAL_ANSWERED = _event("approval.answered", Happened, "Somebody answered.")
+SKILL_STARTED = _event("skill.started", ServiceChanged, "The service of a skill is there.")
+SKILL_STOPPED = _event("skill.stopped", ServiceChanged, "The service of a skill was stopped, or has ended.")
+SKILL_FAILED = _event("skill.failed", ServiceChanged, "The service of a skill does not start and is not tried again.")
 DAEMON_STARTED = _event("daemon.started", Plain, "The system is ready.")
 DAEMON_STOPPING = _event("daemon.stopping", Plain, "The system stops accepting.")
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from operant.kernel.hooks import Registration
+from operant.kernel.hooks import Registration, Ruling
 from operant.kernel.points import Point
 from operant.kernel.ports import Agents, Blobs, CallContext, Channel, Clock, Ids, Model, Price, Store, Tool, Toolbox
 from operant.kernel.records import Agent, Principal, Record
@@ -201,6 +201,14 @@ class Host(Protocol):
 
     def client(self, principal: Principal) -> Client:
         """Return a way to this system for somebody with only their capabilities; see `Client`."""
+        ...
+
+    async def judge(self, point: Point[In, Out], input: In, output: Out) -> Ruling[Out]:
+        """Pass a gate or a transform: what the handlers left of the output, and their verdict."""
+        ...
+
+    def emit(self, point: Point[In, Any], input: In) -> None:
+        """Tell observers of an event; never waits."""
         ...
 
     async def provide(self, point: Point[In, Out], input: In) -> Out | None:

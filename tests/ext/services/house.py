@@ -83,7 +83,7 @@ class House:
     async def shell(self, command: str) -> str:
         return await self.tool("shell", command=command)
 
-    async def tool(self, name: str, agent: str = "", **arguments: Any) -> str:
+    async def tool(self, name: str, /, agent: str = "", **arguments: Any) -> str:
         """Use a tool as the owner would by hand, and return its words."""
         result = await self.call(ToolInvoke(name=name, arguments=arguments, agent=agent))
         text = text_of(result.parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -251,3 +252,43 @@ async def test_without_a_daemon_services_are_listed_and_allowed_and_none_is_star
         assert (info.state, info.reason, info.pid) == ("waiting", "it runs when Operant does", 0)
     async with house(home, server) as there:
         assert (await there.info("asks")).state == "running"
+
+
+async def test_a_service_has_a_say_about_skills_that_are_read_and_services_that_start(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    text = """
+    from operant_sdk import define_service, reject, tool
+
+    @define_service
+    def service(kernel):
+        def load(input, output):
+            if input["name"] == "summarize":
+                return reject("not that one")
+            return {"text": output["text"].replace("Words.", "Other words.")}
+        def start(input, output):
+            return reject("not on my watch") if input["service"] == "asks" else None
+        def seen(what):
+            return lambda input: kernel.state.set(what, (kernel.state.get(what) or "") + input["service"] + " ")
+        told = tool(lambda a, c: repr(kernel.state.list()), "What it saw.")
+        return {"hooks": {"skill.load.before": load, "service.start.before": start}, "tools": {"seen": told},
+                "events": {"skill.started": seen("started"), "skill.failed": seen("failed")}}
+    """
+    write_skill(home, "warden", {"service.py": text})
+    write_skill(home, "asks", {"service.py": ASKS})
+    write_skill(home, "other", {"service.py": ASKS.replace("ask_kernel", "ask_other")})
+    async with house(home, server) as there:
+        assert (await there.grant("warden")).state == "running", await there.log("warden")
+        assert "not that one" in await there.tool("read_skill", name="summarize")
+        assert "not that one" in await there.shell("skill load summarize; true")
+        assert "Other words." in await there.tool("read_skill", name="asks")
+        assert "Other words." in await there.shell("skill load asks")
+        refused = await there.grant("asks")
+        assert (refused.state, refused.reason) == ("failed", "it may not start: not on my watch")
+        assert (await there.grant("other")).state == "running"
+        async with asyncio.timeout(10):
+            while "other" not in (seen := await there.tool("seen")) or "asks" not in seen:
+                await asyncio.sleep(0)
+    async with house(home, server) as there:
+        assert (await there.info("warden")).state == "running", "it does not stand in its own way"

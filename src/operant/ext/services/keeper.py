@@ -38,6 +38,10 @@ class Workshop(Protocol):
         """Look at what it registers. Raises `Unfit`."""
         ...
 
+    def tell(self, state: State, reason: str) -> None:
+        """Tell that it stands differently now."""
+        ...
+
 
 class Keeper:
     """One service; `changed` is called when another generation is the one that is asked, or none is."""
@@ -291,9 +295,12 @@ class Keeper:
             self._olds.pop(0).leave("two newer versions are in its place")
 
     def _be(self, state: State, reason: str) -> None:
-        if state != self.state:
+        changed = state != self.state
+        if changed:
             self.since = self._clock.now()
         self.state, self.reason = state, reason
+        if changed:
+            self._workshop.tell(state, reason)
 
     def _settle(self) -> None:
         """Let those go on who wait to hear how it stands, unless something else is wanted by now."""

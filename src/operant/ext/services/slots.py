@@ -8,7 +8,20 @@ import msgspec
 
 from operant.ext.services.keeper import Keeper
 from operant.ext.services.wire import HookAnswer, HookWanted, Told
-from operant.sdk import POINTS, Allow, Ask, Happened, Invalid, OperantError, Plain, Point, Record, Registration, Reject
+from operant.sdk import (
+    POINTS,
+    SERVICE_START_BEFORE,
+    Allow,
+    Ask,
+    Happened,
+    Invalid,
+    OperantError,
+    Plain,
+    Point,
+    Record,
+    Registration,
+    Reject,
+)
 
 Handlers = list[tuple[Point[Any, Any], Registration]]
 
@@ -62,6 +75,8 @@ class Slot:
             return None  # the kernel asks that only at gates and transforms
         if self._point.kind == "event":
             return self._tell(input)
+        if self._point is SERVICE_START_BEFORE and self._keeper.current is None:
+            return None  # else none that is down could ever start
         try:
             generation = await self._keeper.serving(_session(input))
             if (self._point.name, self._phase) not in generation.asks:

@@ -13,13 +13,30 @@ from operant.ext.services.clerk import ServiceClerk
 from operant.ext.services.declared import Declared, words_of
 from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
 from operant.ext.services.journal import Journal
-from operant.ext.services.keeper import Target
+from operant.ext.services.keeper import State, Target
 from operant.ext.services.settings import ServiceSettings
 from operant.ext.services.slots import point_of
 from operant.ext.services.stash import Stash
 from operant.ext.services.tools import ServiceTools
 from operant.kit import proc
-from operant.sdk import Agent, CallContext, Command, Host, Invalid, OperantError, ToolList
+from operant.sdk import (
+    SERVICE_START_BEFORE,
+    SKILL_FAILED,
+    SKILL_STARTED,
+    SKILL_STOPPED,
+    Agent,
+    Ask,
+    CallContext,
+    Command,
+    Host,
+    Invalid,
+    Nothing,
+    OperantError,
+    Reject,
+    ServiceChanged,
+    ServiceInput,
+    ToolList,
+)
 
 _HERE = Path(__file__).parent
 SDKS = next(place for place in (_HERE / "sdks", _HERE.parents[3] / "sdk") if place.is_dir() or place.name == "sdk")
@@ -110,6 +127,21 @@ class OneService:
         if shadowing:
             raise Unfit(f"there is a tool {shadowing[0]} already", final=True)
 
+    def tell(self, state: State, reason: str) -> None:
+        """Tell observers when it comes and goes."""
+        points = {"running": SKILL_STARTED, "stopped": SKILL_STOPPED, "waiting": SKILL_STOPPED, "failed": SKILL_FAILED}
+        point = points.get(state)
+        if point is not None:
+            self._host.emit(point, ServiceChanged(service=self._journal.name, reason=reason))
+
+    async def _may_start(self, target: Target) -> None:
+        told = target.declared
+        about = ServiceInput(service=told.name, digest=target.digest, command=told.command, granted=told.wants)
+        verdict = (await self._host.judge(SERVICE_START_BEFORE, about, Nothing())).verdict
+        if isinstance(verdict, Reject | Ask):
+            why = verdict.reason if isinstance(verdict, Reject) else "somebody would have to be asked"
+            raise Unfit(f"it may not start: {why}", final=True)
+
     async def _taken(self) -> dict[str, str]:
         """Return the names of tools that are not this service's own."""
         found: dict[str, str] = {}
@@ -122,6 +154,7 @@ class OneService:
     async def prepare(self, target: Target, number: int) -> tuple[Plan, Clerk]:
         """Make ready what is to be started. Raises `Unfit`."""
         told = target.declared
+        await self._may_start(target)
         stash = self._workshop.stash(told.name)
         try:
             folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest, told.words)

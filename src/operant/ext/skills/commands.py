@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from operant.ext.skills.shelf import Shelf
-from operant.ext.skills.tools import READ, matching, summary_of, words_of
+from operant.ext.skills.tools import READ, SkillTools, matching, summary_of, words_of
 from operant.kit.beneath import FileError
 from operant.sdk import Agent, CallContext, NotFound, Printed, Typed, permitted
 
@@ -18,8 +18,9 @@ _USAGE = """usage: skill list [WORDS…]      the skills there are, or those tha
 class SkillCommand:
     """Offer `skill`."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, tools: SkillTools) -> None:
         self._shelf = shelf
+        self._tools = tools
 
     def commands(self, agent: Agent) -> Mapping[str, str]:
         """Return the command; an agent that has the tool is not told of it."""
@@ -31,7 +32,13 @@ class SkillCommand:
 
     async def run(self, call: CallContext, words: Typed) -> Printed:
         """Print skills."""
-        return await asyncio.to_thread(self._printed, call.agent, words.arguments)
+        printed = await asyncio.to_thread(self._printed, call.agent, words.arguments)
+        match words.arguments:
+            case ("load" | "show", name, *rest) if not printed.code:
+                text = await self._tools.load(call, name, "".join(rest), printed.output)
+                return Printed(output=text)
+            case _:
+                return printed
 
     def _printed(self, agent: Agent, arguments: tuple[str, ...]) -> Printed:
         usable = self._shelf.usable(agent)

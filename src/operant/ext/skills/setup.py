@@ -43,7 +43,7 @@ async def setup(host: Host, settings: SkillSettings) -> AsyncGenerator[None]:
             await asyncio.to_thread(tools.look, input.agent)
 
     host.toolbox(tools)
-    host.shell_commands(SkillCommand(shelf), over=True)  # procps has a `skill` of its own
+    host.shell_commands(SkillCommand(shelf, tools), over=True)  # procps has a `skill` of its own
     host.hook(DISPATCH_BEFORE, arrived, fail="open")
     host.hook(TOOL_AFTER, changed, priority=-950)
     host.syscall(SkillList, calls.list)

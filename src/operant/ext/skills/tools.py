@@ -21,18 +21,25 @@ from operant.kit import proc
 from operant.kit.beneath import Beneath, FileError
 from operant.kit.text import plain
 from operant.sdk import (
+    SKILL_LOAD_BEFORE,
     Agent,
+    Ask,
     CallContext,
     Command,
     FunctionTool,
     Host,
     Output,
+    Refused,
+    Reject,
+    SkillInput,
+    SkillOutput,
     Text,
     Tool,
     ToolResult,
     ToolSpec,
     Unavailable,
     failed,
+    text_of,
     tool,
 )
 
@@ -108,7 +115,10 @@ class SkillTools:
             search: Annotated[str, "words, to find a skill by"] = "",
         ) -> ToolResult:
             """Read a skill."""
-            return await asyncio.to_thread(self._told, call.agent, name, file, search)
+            told = await asyncio.to_thread(self._told, call.agent, name, file, search)
+            if not name or told.outcome != "ok":
+                return told
+            return await self._loaded(call, name, file, text_of(told.parts))
 
         return read_skill
 
@@ -157,6 +167,22 @@ class SkillTools:
             return ToolResult(parts=(Text(text=words_of(skill, file)),))
         except FileError as error:
             return failed(str(error))
+
+    async def _loaded(self, call: CallContext, name: str, file: str, text: str) -> ToolResult:
+        try:
+            return ToolResult(parts=(Text(text=await self.load(call, name, file, text)),))
+        except Refused as error:
+            return failed(error.line())
+
+    async def load(self, call: CallContext, name: str, file: str, text: str) -> str:
+        """Return what of a skill is read after `skill.load.before`. Raises `Refused`."""
+        source = self._shelf.usable(call.agent)[name].info.source
+        about = SkillInput(session=call.session, agent=call.agent, name=name, source=source, file=file)
+        ruling = await self._host.judge(SKILL_LOAD_BEFORE, about, SkillOutput(text=text))
+        if isinstance(ruling.verdict, Reject | Ask):
+            why = ruling.verdict.reason if isinstance(ruling.verdict, Reject) else "Somebody would have to be asked."
+            raise Refused(f"The skill {name} may not be read: {why}")
+        return ruling.output.text
 
     def _unknown(self, agent: Agent, name: str) -> str:
         near = matching(self._shelf.usable(agent), name)[:5]
