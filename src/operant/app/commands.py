@@ -8,6 +8,7 @@ is, so nobody can say that they are somebody else.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import sys
@@ -27,7 +28,10 @@ from operant.kit.endpoint import listen
 from operant.sdk.extension import Commands, Printed, Typed
 
 VARIABLE = "OPERANT_COMMANDS"
-_LONGEST = 1 << 20
+_LONGEST = 4 << 20
+"""Bytes of what was typed: the most that is read from standard input, as JSON writes it at worst."""
+_AT_ONCE = 64
+"""Commands of one call's shell that may run side by side; more are hung up on."""
 
 _log = logging.getLogger("operant.commands")
 
@@ -93,16 +97,16 @@ class ShellCommands:
         return Printed(error=f"{words.name}: there is no such command any more\n", code=127)
 
     def _folder(self, names: tuple[str, ...]) -> Path:
-        """Return the folder with a file for each command; one for each set of names, never changed."""
-        key = "-".join(names) or "none"
-        folder = self._directory("bin") / (key if len(key) <= 60 else f"{len(names)}-{abs(hash(names)):x}")
+        """Return the folder with a file for each command; one for each set of names and content, never changed."""
+        text = f"#!{sys.executable} -IS\n{Path(typed.__file__).read_text('utf-8')}"
+        key = hashlib.sha256("\n".join((*names, text)).encode()).hexdigest()
+        folder = self._directory("bin") / key[:32]
         if not folder.is_dir():
             fresh = folder.with_name(f".{folder.name}.{os.getpid()}")
             fresh.mkdir(mode=0o755, exist_ok=True)
-            text = Path(typed.__file__).read_text("utf-8")
             for name in names:
                 file = fresh / name
-                file.write_text(f"#!{sys.executable} -IS\n{text}", "utf-8")
+                file.write_text(text, "utf-8")
                 file.chmod(0o755)
             fresh.replace(folder)
         return folder
@@ -119,8 +123,21 @@ class _Counter:
     def __init__(self, commands: ShellCommands, call: CallContext) -> None:
         self._commands = commands
         self._call = call
+        self._open = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one command; a shell that opens many connections uses up its own and not ours."""
+        if self._open >= _AT_ONCE:
+            writer.close()
+            return
+        self._open += 1
+        try:
+            await self._serve(reader, writer)
+        finally:
+            self._open -= 1
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             words = msgspec.json.decode(await reader.readline(), type=Typed)
             answer = await self._commands.run(self._call, words)
@@ -129,4 +146,3 @@ class _Counter:
         except OSError:
             return
         writer.write(msgspec.json.encode(answer) + b"\n")
-        writer.close()

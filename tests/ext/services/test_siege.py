@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from operant.kernel.syscalls import ServiceRevoke, SkillReload, SkillStop
+from operant.ext.services.journal import Journal
+from operant.kernel.syscalls import ServiceRevoke, SessionOpen, SkillReload, SkillStop
+from operant.kit.clock import SystemClock
 from operant.sdk import POINTS
 from operant.sdk.testing.server import ScriptedServer
 from tests.ext.services.house import GUARD, house, processes, write_skill
@@ -357,3 +359,99 @@ async def test_a_service_that_answers_pings_with_errors_is_still_watched(
     async with house(home, server) as there:
         await there.grant("hangs")
         assert (await there.until("hangs", lambda one: one.generation == 2)).restarts == 1
+
+
+async def test_a_service_of_an_agent_hears_and_provides_for_that_agent_alone(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    text = """
+    from operant_sdk import define_service, hook
+
+    @define_service
+    def service(kernel):
+        chosen = lambda input, output: kernel.log("chose for " + input["agent"]["name"])
+        return {
+            "hooks": {"compute.model": hook(chosen, priority=10)},
+            "events": {"turn.ended": lambda input: kernel.log("heard of " + input["event"]["session"])},
+        }
+    """
+    write_skill(home, "mine", {"service.py": text}, below="agents/operant/workspace/skills")
+    write_skill(home, "all", {"service.py": text})
+    free = {"approval": {"shell": "allow", "*": "allow"}}
+    async with house(home, server, {"agents": {"operant": free, "other": free}}) as there:
+        await there.grant("mine@operant")
+        await there.grant("all")
+        await there.call(SessionOpen(session="theirs", agent="other"))
+        for session in ("theirs", "s"):
+            await there.says("Hello.", session)
+        async with asyncio.timeout(10):
+            for name in ("all", "mine@operant"):
+                while "heard of s" not in await there.log(name):
+                    await asyncio.sleep(0)
+        assert "chose for other" in await there.log("all")
+        assert "heard of theirs" in await there.log("all")
+        assert "other" not in await there.log("mine@operant")
+        assert "theirs" not in await there.log("mine@operant")
+
+
+async def test_copies_that_nobody_may_run_any_more_are_forgotten(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    async with house(home, server, {"services": {"trusted": ["mine"]}}) as there:
+        for version in range(8):
+            write_skill(home, "mine", {"service.py": GUARD.format(word=f"v{version}", reason="no")})
+            await there.call(SkillReload())
+            digest = (await there.info("mine")).digest
+            await there.until("mine", lambda one, digest=digest: one.running == digest)
+        (place,) = (one.parent for one in home.rglob("data") if one.parent.name == "mine")
+        assert len([one for one in place.iterdir() if one.is_dir() and one.name != "data"]) <= 6
+        await there.call(SkillStop(skill="mine"))
+        write_skill(home, "mine", {"service.py": GUARD.format(word="last", reason="no")})
+        await there.call(SkillReload())
+        assert (await there.info("mine")).state == "stopped", "it stays so when its files change"
+
+
+def test_a_secret_of_many_lines_is_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal("../../shows", tmp_path / "logs", SystemClock())
+    secret = "CANARY-one-0123\nCANARY-two-4567\n"
+    journal.hide(secret)
+    journal.hide("")
+    journal.write(secret.encode())
+    journal.say("warning", f"it is {secret}.")
+    assert "CANARY" not in "\n".join(journal.tail(10))
+    assert journal.tail(10)[-1].endswith("it is *** *** .")
+    assert "CANARY" not in caplog.text
+    assert [one.parent for one in tmp_path.rglob("*.log")] == [tmp_path / "logs"]
+
+
+async def test_commands_are_those_of_now_and_a_shell_that_knocks_often_is_let_in_no_more(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    text = """
+    from operant_sdk import command, define_service
+
+    @define_service
+    def service():
+        return {"commands": {name: command(lambda a, i, c, name=name: name + " here", "Say.") for name in NAMES}}
+    """
+    knocks = (
+        "import os, socket; all = []\n"
+        "for _ in range(200):\n"
+        "    one = socket.socket(socket.AF_UNIX); one.connect(os.environ['OPERANT_COMMANDS']); all.append(one)\n"
+        "    one.settimeout(0.05)\n"
+        "closed = 0\n"
+        "for one in all:\n"
+        "    try: closed += one.recv(1) == b''\n"
+        "    except ConnectionError: closed += 1\n"
+        "    except TimeoutError: pass\n"
+        "print('closed', closed)"
+    )
+    async with house(home, server, {"services": {"trusted": ["says"]}}) as there:
+        for names in (["aa-bb", "zz"], ["aa", "bb-zz"]):
+            write_skill(home, "says", {"service.py": text.replace("NAMES", str(names))})
+            await there.call(SkillReload())
+            await there.until("says", lambda one, names=names: sorted(one.commands) == names)
+            said = await there.shell("; ".join(names))
+            assert [f"{name} here" in said for name in names] == [True, True], said
+        assert "closed 136" in await there.shell(f'python3 -c "{knocks}"')

@@ -57,7 +57,9 @@ class ServiceCalls:
         await self._roster.known()
         self._roster.post(call.service)
         await self._roster.grants.revoke(call.service)
-        return await self._directed(call.service)
+        revoked = await self._directed(call.service)
+        await self._roster.tidy(self._roster.post(call.service))
+        return revoked
 
     async def start(self, who: Principal, call: SkillStart) -> ServiceInfo:
         """Start a service."""

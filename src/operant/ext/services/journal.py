@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from operant.sdk import Clock
 MOST_BYTES = 1 << 20
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _LONGEST = 8_000
+_SEPARATORS = r"[/\\\0]"
+_SHORTEST = 8
+"""Shorter lines of a secret are words that occur in any text."""
 
 _log = logging.getLogger("operant.services")
 
@@ -21,14 +25,15 @@ class Journal:
 
     def __init__(self, name: str, folder: Path, clock: Clock) -> None:
         self.name = name
-        self._path = folder / f"{name}.log"
+        self._path = folder / f"{re.sub(_SEPARATORS, '_', name)}.log"
         self._clock = clock
         self._rest = b""
         self._hidden: set[str] = set()
 
     def hide(self, secret: str) -> None:
-        """Never write this."""
-        self._hidden.add(secret)
+        """Never write this, nor a line of it: what is written are lines."""
+        lines = map(str.strip, secret.splitlines())
+        self._hidden |= {line for line in lines if len(line) >= _SHORTEST or line == secret.strip() != ""}
 
     def write(self, data: bytes) -> None:
         """Take what came from the process; whole lines are kept."""
@@ -43,7 +48,7 @@ class Journal:
         """Take a line; warnings and worse also go to the log of the system."""
         self._line(level, text)
         if _LEVELS.get(level, 0) >= logging.WARNING:
-            _log.log(_LEVELS[level], "service %s: %s", self.name, plain(text)[:_LONGEST])
+            _log.log(_LEVELS[level], "service %s: %s", self.name, plain(self._shown(text))[:_LONGEST])
 
     def tail(self, lines: int) -> tuple[str, ...]:
         """Return the last lines."""
@@ -53,13 +58,16 @@ class Journal:
 
     @property
     def _before(self) -> Path:
-        return self._path.with_suffix(".log.1")
+        return self._path.with_name(f"{self._path.name}.1")
+
+    def _shown(self, text: str) -> str:
+        for secret in sorted(self._hidden, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
 
     def _line(self, level: str, text: str) -> None:
         at = datetime.fromtimestamp(self._clock.now() / 1e6, UTC).isoformat(timespec="milliseconds")
-        for secret in self._hidden:
-            text = text.replace(secret, "***")
-        words = " ".join(plain(text[:_LONGEST]).split("\n")).rstrip()
+        words = " ".join(plain(self._shown(text)[:_LONGEST]).split("\n")).rstrip()
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._path.exists() and self._path.stat().st_size > MOST_BYTES:

@@ -101,6 +101,12 @@ class Keeper:
         return self._target.digest if self._target else ""
 
     @property
+    def running(self) -> set[str]:
+        """Return the contents that run or are about to."""
+        there = (*self._olds, *((self.current,) if self.current else ()))
+        return {self.digest, *(one.plan.digest for one in there)} - {""}
+
+    @property
     def allowed(self) -> Declared | None:
         """Return what the content that is to run declares."""
         return self._target.declared if self._target else None

@@ -145,6 +145,14 @@ class Roster:
             keeper.want(None, "ungranted")
         self._place(post)
 
+    async def tidy(self, post: Post) -> None:
+        """Forget the copies of contents that are not allowed any more and do not run."""
+        kept = {*self.grants.of(post.told.name).digests, *post.keeper.running}
+        try:
+            await asyncio.to_thread(self._workshop.stash(post.told.name).thin, kept)
+        except OSError as error:
+            _log.warning("old copies of the service %s could not be removed: %s", post.told.name, error)
+
     # ------------------------------------------------------------------ inside
 
     async def _found(self) -> tuple[dict[str, Declared], set[str]]:
@@ -186,8 +194,11 @@ class Roster:
             digest, fault = "", plain(error.line() if isinstance(error, OperantError) else str(error))
         if digest != post.digest and digest not in self.grants.of(name).digests and name not in self._settings.trusted:
             _log.warning("the service %s is new or has changed: `operant skill grant %s` lets it run", name, name)
+        other = digest != post.digest
         post.told, post.digest, post.fault = told, digest, fault
         await self.direct(post)
+        if other:
+            await self.tidy(post)
 
     def _leave(self, post: Post) -> None:
         post.keeper.end()

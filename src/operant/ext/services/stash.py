@@ -13,6 +13,7 @@ from operant.sdk import Invalid
 
 MOST_FILES = 5_000
 MOST_BYTES = 64 << 20
+_READY = ".ready"
 _NOT_CONTENT = frozenset((".history", ".git", "__pycache__"))
 
 
@@ -49,6 +50,14 @@ class Stash:
         """Return where the copy of a content is, or would be."""
         return self._folder / digest[:16]
 
+    def is_ready(self, digest: str) -> bool:
+        """Tell whether a copy was set up."""
+        return (self._folder / f"{digest[:16]}{_READY}").exists()
+
+    def set_ready(self, digest: str) -> None:
+        """Note that a copy was set up."""
+        (self._folder / f"{digest[:16]}{_READY}").touch(mode=0o600)
+
     def keep(self, source: Path, digest: str, declared: bytes = b"") -> Path:
         """Copy a folder that has this content, unless that is there. Raises `Invalid` when it has another by now."""
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,8 +80,12 @@ class Stash:
         """Forget the copies that nobody needs."""
         names = {digest[:16] for digest in kept} | {self.data.name}
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            if path.is_dir() and path.name not in names:
+            if path.name.startswith(".") or path.name.removesuffix(_READY) in names:
+                continue  # one that begins with a dot is being made
+            if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import shutil
@@ -161,8 +162,9 @@ class OneService:
             socket = self._workshop.socket(told.name)
             words = () if told.remote else words_of(told.command, folder)
             command = self._command(words, folder, stash.data, socket)
-            if not told.remote:
+            if not told.remote and not stash.is_ready(target.digest):
                 await self._set_up(folder, told)
+                stash.set_ready(target.digest)
         except (OperantError, OSError, ValueError) as error:  # ValueError: a name with a zero byte in it
             sentence = error.line() if isinstance(error, OperantError) else str(error)
             raise Unfit(sentence, final=True) from error
@@ -202,8 +204,7 @@ class OneService:
 
     async def _set_up(self, folder: Path, told: Declared) -> None:
         """Run `setup.sh` once for each content; what it leaves in the copy is there for the service."""
-        done = folder.with_name(f"{folder.name}.ready")
-        if not (folder / SETUP).is_file() or done.exists():
+        if not (folder / SETUP).is_file():
             return
         call = CallContext(call_id="", session="", turn="", agent=_agent(told), key="")
         command = Command(
@@ -224,7 +225,6 @@ class OneService:
         finished.output.close()
         if finished.code != 0 or finished.timed_out:
             raise Unfit(f"{SETUP} ended with code {finished.code}; its log says why", final=True)
-        done.touch(mode=0o600)
 
 
 def _agent(told: Declared) -> Agent:
@@ -233,4 +233,8 @@ def _agent(told: Declared) -> Agent:
 
 
 def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    """Return a name for files; no two services have the same, nor that of what else is there."""
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80]
+    if safe == name and name not in ("node_modules", "sockets"):
+        return name
+    return f"{safe}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
