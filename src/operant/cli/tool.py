@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from operant.cli.here import call
+from operant.cli.here import call, with_link
 from operant.cli.output import json_option, print_json, print_table, say_text
 from operant.kernel.records import text_of
 from operant.kernel.syscalls import ToolInvoke, ToolList
@@ -45,7 +45,8 @@ def run(name: str, arguments: str, agent: str, session: str, as_json: bool) -> i
         raise click.UsageError(f"The arguments are not JSON: {error}.") from error
     if not isinstance(parsed, dict):
         raise click.UsageError('The arguments must be an object, such as {"path": "notes.md"}.')
-    result = call(ToolInvoke(name=name, arguments=cast("dict[str, Any]", parsed), agent=agent, session=session))
+    request = ToolInvoke(name=name, arguments=cast("dict[str, Any]", parsed), agent=agent, session=session)
+    result = with_link(lambda link: link.call(request))  # guards are there only in a system that works
     if as_json:
         print_json(result)
     else:

@@ -15,6 +15,7 @@ from operant.kernel.syscalls import ServiceRevoke, SessionOpen, SkillReload, Ski
 from operant.kit.clock import SystemClock
 from operant.sdk import POINTS
 from operant.sdk.testing.server import ScriptedServer
+from tests.cli.process import Operant
 from tests.ext.services.house import GUARD, house, processes, write_skill
 
 ASKS = """
@@ -455,3 +456,18 @@ async def test_commands_are_those_of_now_and_a_shell_that_knocks_often_is_let_in
             said = await there.shell("; ".join(names))
             assert [f"{name} here" in said for name in names] == [True, True], said
         assert "closed 136" in await there.shell(f'python3 -c "{knocks}"')
+
+
+def test_without_a_daemon_the_command_line_has_the_same_services_and_guards(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    home.mkdir(mode=0o700)
+    (home / "operant.yaml").write_text("agents: {operant: {approval: {shell: allow}}}\n")
+    write_skill(home, "watcher", {"service.py": GUARD.format(word="bad", reason="bad word")})
+    operant = Operant(home)
+    shell = ("tool", "run", "shell", '{"command": "echo bad"}')
+    assert "ungranted" in operant("skill", "services").out
+    assert "it runs when Operant does" in operant("skill", "grant", "watcher", "--yes").out
+    assert "bad word" in operant(*shell).out
+    assert "stopped" in operant("skill", "stop", "watcher").out
+    assert operant(*shell).out == "bad\n"
+    assert "it runs when Operant does" in operant("skill", "start", "watcher").out, "what was allowed is known still"

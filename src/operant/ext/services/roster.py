@@ -49,6 +49,7 @@ class Roster:
         self.commands = ServiceCommands()
         self._posts: dict[str, Post] = {}
         self._looking = asyncio.Lock()
+        self._beginning = asyncio.Lock()
         self._looked = False
         self._working = False
 
@@ -60,10 +61,11 @@ class Roster:
 
     async def known(self) -> None:
         """See to it that there was a first look; in a system that takes up no work nothing is started."""
-        if not self._looked:
-            self._looked = True
-            await self.grants.load()
-            await self.look()
+        async with self._beginning:
+            if not self._looked:
+                await self.grants.load()
+                await self.look()
+                self._looked = True
 
     def end(self) -> None:
         """Let every service end."""
