@@ -521,3 +521,30 @@ async def test_a_disk_that_is_full_ends_no_service(
         assert (await there.info("rings")).state == "running"
         ballast.unlink()
     logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("hooks", ["{}", '{"tool.before": lambda input, output: None}'])
+async def test_a_turn_that_began_with_a_guard_ends_with_it(tmp_path: Path, server: ScriptedServer, hooks: str) -> None:
+    home = tmp_path / "h"
+    calls = ["until [ -e go-on ]; do sleep 0.0431; done", "echo bad"]
+    steps = [{"calls": [{"name": "shell", "arguments": {"command": one}}]} for one in calls]
+    server.script("go", [*steps, {"text": "Done."}])
+    write_skill(home, "watcher", {"service.py": GUARD.format(word="bad", reason="bad word")})
+    milder = (
+        f"from operant_sdk import define_service\n\n@define_service\ndef service():\n    return {{'hooks': {hooks}}}\n"
+    )
+    async with house(home, server) as there:
+        await there.grant("watcher")
+        turn = asyncio.ensure_future(there.says("@go"))
+        async with asyncio.timeout(10):
+            while not processes("0.0431") and not turn.done():
+                await asyncio.sleep(0)
+        assert not turn.done()
+        write_skill(home, "watcher", {"service.py": milder})
+        assert (await there.grant("watcher")).generation == 2
+        assert "bad" in await there.shell("echo bad")
+        (home / "agents" / "operant" / "workspace" / "go-on").touch()
+        assert "bad word" in (await turn)[-1]
+        async with asyncio.timeout(10):
+            while len(processes(f"{home}/state/extensions/services/watcher/")) > 1:
+                await asyncio.sleep(0)

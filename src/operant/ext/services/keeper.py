@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from operant.ext.services.declared import Declared
 from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
 from operant.ext.services.pace import Pace
+from operant.ext.services.wire import HookWanted
 from operant.sdk import Clock, Record, Unavailable
 
 State = Literal["ungranted", "stopped", "waiting", "starting", "running", "degraded", "failed"]
@@ -112,6 +113,15 @@ class Keeper:
         return self._target.declared if self._target else None
 
     @property
+    def hooks(self) -> tuple[HookWanted, ...]:
+        """Return where it hooks: the current version, and then those that turns began with and that go on with them."""
+        there = (*((self.current,) if self.current else ()), *(old for old in self._olds if old.pinned and old.alive))
+        found: dict[tuple[str, str], HookWanted] = {}
+        for one in there:
+            found = {**one.asks, **found}
+        return tuple(found.values())
+
+    @property
     def enabled(self) -> bool:
         """Tell whether it is to run: its guards then refuse while it does not."""
         return self._target is not None
@@ -153,10 +163,13 @@ class Keeper:
     def over(self, session: str) -> None:
         """Note that the turn of a session is over."""
         self.busy.discard(session)
-        for old in self._olds:
+        done = [old for old in self._olds if session in old.pinned]
+        for old in done:
             old.pinned.discard(session)
             if not old.pinned:
                 old.leave("another version is in its place")
+        if done:
+            self._changed(self)
 
     # ------------------------------------------------------------------ the life of it
 
@@ -225,9 +238,9 @@ class Keeper:
         self.current = fresh
         fresh.welcome()
         self._be("running", "")
+        self._retire(replaces)
         self._changed(self)
         self._settled.set()
-        self._retire(replaces)
 
     async def _born(self, target: Target) -> Generation:
         assert self._group is not None

@@ -218,7 +218,7 @@ class Roster:
         current = post.keeper.current
         register = current.register if current else None
         enabled = post.keeper.enabled
-        hooks = register.hooks if register else self._expected(post) if enabled else ()
+        hooks = post.keeper.hooks if register else self._expected(post) if enabled else ()
         handlers = post.slots.handlers(hooks, register.events if register else ())
         self._host.enroll(post.told.name, handlers)
         if register is not None:
