@@ -205,11 +205,10 @@ async def test_names_that_begin_alike_are_services_of_their_own(tmp_path: Path, 
 
 async def test_at_the_end_nothing_is_left_and_nothing_failed(tmp_path: Path, server: ScriptedServer) -> None:
     home = tmp_path / ("h" * 60)
-    write_skill(home, "watcher", {"service.py": GUARD.format(word="bad", reason="bad word")})
-    before = set(Path("/tmp").glob("operant-*"))
+    write_skill(home, "alone", {"service.py": GUARD.format(word="bad", reason="bad word")})
     async with house(home, server) as there:
-        await there.grant("watcher")
-        (ours,) = {one for one in Path("/tmp").glob("operant-*") if [*one.glob("watcher-*")]} - before
+        await there.grant("alone")
+        (ours,) = (one.parent for one in Path("/tmp").glob(f"operant-*/alone-{os.getpid()}-*"))
     assert not ours.exists()
     assert "extension services failed" not in there.made.home.log.read_text()
 
