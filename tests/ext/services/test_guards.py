@@ -231,3 +231,19 @@ async def test_nothing_of_a_service_outlives_the_system(tmp_path: Path, server: 
         await there.grant("guard")
         assert processes(f"{home.name}/state")
     assert not processes(str(home))
+
+
+async def test_trust_is_for_a_skill_of_the_home_and_ends_where_it_was_given(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    home = tmp_path / "h"
+    elsewhere = tmp_path / "elsewhere"
+    write_skill(elsewhere, "guard", {"service.py": GUARD.format(word="bad", reason="not mine")})
+    more = {"services": {"trusted": ["guard"]}, "skills": {"folders": [str(elsewhere / "skills")]}}
+    async with house(home, server, more) as there:
+        assert (await there.info("guard")).state == "ungranted"
+        write_skill(home, "guard", {"service.py": GUARD.format(word="bad", reason="mine")})
+        await there.call(SkillReload())
+        await there.until("guard", lambda one: one.state == "running")
+        with pytest.raises(Conflict, match="is trusted"):
+            await there.call(ServiceRevoke(service="guard"))

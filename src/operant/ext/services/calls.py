@@ -55,7 +55,8 @@ class ServiceCalls:
     async def revoke(self, who: Principal, call: ServiceRevoke) -> ServiceInfo:
         """Take it back."""
         await self._roster.known()
-        self._roster.post(call.service)
+        if self._roster.trusts(self._roster.post(call.service).told):
+            raise Conflict(f"{call.service} is trusted.", "Take it out of services.trusted, or stop it.")
         await self._roster.grants.revoke(call.service)
         revoked = await self._directed(call.service)
         await self._roster.tidy(self._roster.post(call.service))

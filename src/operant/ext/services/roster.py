@@ -128,11 +128,16 @@ class Roster:
     def _idle(self, grant: Grant) -> str:
         return "" if self._working or not grant.newest else "it runs when Operant does"
 
+    def trusts(self, told: Declared) -> bool:
+        """Tell whether every version runs unasked; a skill of the same name from elsewhere is another one."""
+        own = bool(told.agent) or Path(told.folder).is_relative_to(Path(self._host.home) / "skills")
+        return own and told.name in self._settings.trusted
+
     async def direct(self, post: Post) -> None:
         """Say what is to run, as the grants are."""
         name, keeper = post.told.name, post.keeper
         grant = self.grants.of(name)
-        if name in self._settings.trusted and post.digest and post.digest not in grant.digests:
+        if self.trusts(post.told) and post.digest and post.digest not in grant.digests:
             await self.grants.allow(name, post.digest, post.told, stopped=grant.stopped)
             grant = self.grants.of(name)
         if grant.stopped:
@@ -194,7 +199,7 @@ class Roster:
             digest, fault = await asyncio.to_thread(digest_of, Path(told.folder), told.words), ""
         except (Invalid, OSError) as error:
             digest, fault = "", plain(error.line() if isinstance(error, OperantError) else str(error))
-        if digest != post.digest and digest not in self.grants.of(name).digests and name not in self._settings.trusted:
+        if digest != post.digest and digest not in self.grants.of(name).digests and not self.trusts(told):
             _log.warning("the service %s is new or has changed: `operant skill grant %s` lets it run", name, name)
         other = digest != post.digest
         post.told, post.digest, post.fault = told, digest, fault
