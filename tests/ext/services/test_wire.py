@@ -25,6 +25,7 @@ MIRRORS = {
     "Python SDK": ((sys.executable, "-m", "operant_sdk"), "sdk.py", ()),
     "TypeScript SDK": (("node",), "sdk.mjs", ("node",)),
     "Python by hand": ((sys.executable,), "byhand.py", ()),
+    "JavaScript by hand": (("node",), "byhand.mjs", ("node",)),
     "Perl by hand": (("perl",), "byhand.pl", ("perl",)),
     "Bash by hand": (("bash",), "byhand.sh", ("jq", "socat")),
     "Go by hand": ((), "byhand.go", ("go",)),
