@@ -14,9 +14,11 @@ from msgspec import Meta
 from operant.ext.mcp.serve.asking import Order, ask, conversation
 from operant.ext.mcp.settings import ServeSettings
 from operant.sdk import (
+    AgentGet,
     BlobRef,
     Blobs,
     Client,
+    Denied,
     Invalid,
     Json,
     NotFound,
@@ -89,7 +91,7 @@ class Desk:
         """Return the agent's tools that the owner lets others use; none of them takes the name of one of ours."""
         if not self._settings.tools:
             return []
-        offered = await client.call(ToolList(agent=self._settings.agent))
+        offered = await client.call(ToolList(agent=self._settings.agent or await _default(client)))
         return [
             spec
             for spec in offered
@@ -136,6 +138,14 @@ class Desk:
         data = base64.b64encode(await self._blobs.get_blob(part.digest)).decode()
         made = types.ImageContent if kind == "image" else types.AudioContent
         return made(data=data, mime_type=part.media_type)
+
+
+async def _default(client: Client) -> str:
+    """Return the default agent; who may not know agents is offered what every agent has."""
+    try:
+        return (await client.call(AgentGet(agent=""))).name
+    except Denied:
+        return ""
 
 
 def _own(name: str, kind: type[Record]) -> types.Tool:
