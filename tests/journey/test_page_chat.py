@@ -197,7 +197,7 @@ async def test_files_come_by_button_paste_and_drop(page: Watched, server: Script
     await page.say("@quick look at these")
     await view.get_by_text("Quick answer.").wait_for()
     await view.locator(".said .picture img").wait_for()
-    assert await view.locator(".said .picture img").evaluate("(image) => image.naturalWidth") == 16
+    await view.wait_for_function("() => document.querySelector('.said .picture img').naturalWidth === 16")
     assert await view.locator(".said .file").count() == 1
     assert "image_url" in str(server.requests[-1].body)
 
