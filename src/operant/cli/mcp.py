@@ -12,13 +12,13 @@ from operant.cli.inert import one_line
 from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
 from operant.kernel.errors import Missing
 from operant.kernel.records import Json
-from operant.kernel.syscalls import McpAdd, McpApprove, McpList, McpRemove, McpServer, McpTest, McpTool
+from operant.kernel.syscalls import McpAdd, McpApprove, McpList, McpLogout, McpRemove, McpServer, McpTest, McpTool
 
 _COLOURS = {"connected": "green", "failed": "red", "new": "yellow", "changed": "yellow", "refused": "red"}
 _WIDTH = 70
 
 
-@click.group(help="Add, list, test, approve and remove MCP servers, and be one (serve).")
+@click.group(help="Add, list, test, log in to, approve and remove MCP servers, and be one (serve).")
 def command() -> None:
     """Hold the commands about MCP."""
 
@@ -46,7 +46,8 @@ def test(name: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    say(f"{strong(found.name)}  {_painted(found.state)}  {dim(f'{found.version}, protocol {found.protocol}')}")
+    about = f"{found.version}, protocol {found.protocol}{', logged in' if found.login else ''}"
+    say(f"{strong(found.name)}  {_painted(found.state)}  {dim(about)}")
     for tool in found.tools:
         say(f"  {tool.name}  {_painted(tool.state) if tool.state != 'offered' else ''}".rstrip())
         say(dim(f"      {one_line(_about(tool), _WIDTH)}"))
@@ -99,6 +100,35 @@ def approve(name: str, tool: str, as_json: bool) -> None:
         print_json({"name": name, "approved": fresh})
         return
     say(f"Offered now: {', '.join(one_line(one, _WIDTH) for one in fresh)}." if fresh else "Nothing had changed.")
+
+
+@command.command("login", help="Log in to a server over HTTP, in your browser; the login is kept over restarts.")
+@click.argument("name")
+@click.option("--port", default=0, metavar="N", help="The port the browser comes back to; 0: a free one.")
+@click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address it ends at.")
+@json_option
+def login(name: str, port: int, paste: bool, as_json: bool) -> None:
+    """Log in."""
+    from operant.cli.callback import Return, logged_in
+
+    found = with_link(lambda link: logged_in(link, name, Return(port, paste)), work=False)
+    if as_json:
+        print_json(found)
+        return
+    offered = sum(tool.state == "offered" for tool in found.tools)
+    say(f"{found.name} is {found.state}: {'1 tool' if offered == 1 else f'{offered} tools'}.")
+
+
+@command.command("logout", help="Forget the login to a server.")
+@click.argument("name")
+@json_option
+def logout(name: str, as_json: bool) -> None:
+    """Log out."""
+    had = call(McpLogout(server=name))
+    if as_json:
+        print_json({"name": name, "logged_out": had})
+        return
+    say(f"The login to {name} is forgotten." if had else f"There was no login to {name}.")
 
 
 @command.command("serve", help="Be an MCP server on standard input and output, for a program that starts this.")

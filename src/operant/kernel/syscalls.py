@@ -775,6 +775,8 @@ class McpServer(Record):
     left_out: int = 0
     resources: int = 0
     prompts: int = 0
+    login: bool = False
+    """Whether a login by a person is kept of it."""
 
 
 class McpList(Syscall[tuple[McpServer, ...]]):
@@ -821,6 +823,38 @@ class McpApprove(Syscall[tuple[str, ...]]):
     returns = tuple[str, ...]
     server: str
     tool: str = ""
+
+
+class McpLogin(Syscall[str]):
+    """Begin a login to an MCP server; return the address for a browser, or nothing where the server wants no login.
+
+    `redirect` is where the browser comes back to: `http://127.0.0.1:PORT/…`, or https. `mcp.callback` ends it.
+    """
+
+    call = "mcp.login"
+    capability = "admin"
+    returns = str
+    server: str
+    redirect: str
+
+
+class McpCallback(Syscall[McpServer]):
+    """End a login with the whole `address` that the browser was sent back to; return the server, connected."""
+
+    call = "mcp.callback"
+    capability = "admin"
+    returns = McpServer
+    server: str
+    address: str
+
+
+class McpLogout(Syscall[bool]):
+    """Forget the login to an MCP server; tell whether there was one."""
+
+    call = "mcp.logout"
+    capability = "admin"
+    returns = bool
+    server: str
 
 
 # ---------------------------------------------------------------------------- messages and approvals

@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from operant.kernel.records import OWNER, ToolResult, ToolSpec, text_of
-from operant.kernel.syscalls import McpApprove, McpServer, McpTest, ToolInvoke, ToolList
+from operant.kernel.syscalls import McpApprove, McpCallback, McpLogin, McpServer, McpTest, ToolInvoke, ToolList
 from operant.sdk.testing.server import ScriptedServer
 from tests.journey.gateway import Served, served
 
@@ -38,6 +40,13 @@ class House:
 
     async def approve(self, server: str = "peer", tool: str = "") -> tuple[str, ...]:
         return await self.call(McpApprove(server=server, tool=tool))
+
+    async def login(self, server: str = "peer", redirect: str = "http://127.0.0.1:1/callback") -> McpServer:
+        """Log in as a person's browser would."""
+        address = await self.call(McpLogin(server=server, redirect=redirect))
+        if not address:
+            return await self.test(server)
+        return await self.call(McpCallback(server=server, address=await sent_back(address)))
 
     async def tools(self, agent: str = "operant") -> dict[str, ToolSpec]:
         return {spec.name: spec for spec in await self.call(ToolList(agent=agent)) if spec.name.startswith("mcp")}
@@ -96,6 +105,12 @@ async def serving_http(folder: Path, name: str = "peer", at: str = "0") -> Async
         running.terminate()
         await running.wait()
         told.unlink(missing_ok=True)
+
+
+async def sent_back(address: str) -> str:
+    """Return where an authorization server sends a browser, which it knows already."""
+    async with aiohttp.ClientSession() as browser, browser.get(address, allow_redirects=False) as answer:
+        return answer.headers["Location"]
 
 
 def mode_of(path: Path) -> int:

@@ -112,7 +112,7 @@ def _written(name: str, raw: Any, find: Find) -> Declared:
         if "args" in data:
             data["args"] = [_filled(one, find, missing) for one in msgspec.convert(data["args"], list[str])]
         for key in _SECRETS:
-            texts = msgspec.convert(data.pop(key, {}) or {}, dict[str, str])
+            texts = _texts(data.pop(key, {}) or {})
             data[key] = {at: Secret(_filled(text, find, missing)) for at, text in texts.items()}
         if data.get("oauth"):
             data["oauth"] = _oauth(data["oauth"], find, missing)
@@ -126,11 +126,16 @@ def _written(name: str, raw: Any, find: Find) -> Declared:
 
 
 def _oauth(raw: Any, find: Find, missing: list[str]) -> OAuthSettings:
-    texts = {key: _filled(text, find, missing) for key, text in msgspec.convert(raw, dict[str, str]).items()}
-    secret = texts.pop("client_secret", "")
-    return OAuthSettings(
-        client_id=texts.get("client_id", ""), client_secret=Secret(secret), scope=texts.get("scope", "")
-    )
+    known = OAuthSettings.__struct_fields__
+    given = {key: text for key, text in msgspec.convert(raw, dict[str, Any]).items() if key in known}
+    texts: dict[str, Any] = {key: _filled(text, find, missing) for key, text in _texts(given).items()}
+    if "client_secret" in texts:
+        texts["client_secret"] = Secret(texts["client_secret"])
+    return msgspec.convert(texts, OAuthSettings, dec_hook=_as_it_is)
+
+
+def _texts(raw: Any) -> dict[str, str]:
+    return msgspec.convert(raw, dict[str, str])
 
 
 def _filled(text: str, find: Find, missing: list[str]) -> str:
@@ -150,6 +155,9 @@ def _fault(name: str, settings: ServerSettings) -> str:
         return "its name must be letters, digits, - and _, at most 32"
     if bool(settings.command) == bool(settings.url):
         return "it needs either a command or a url"
+    oauth = settings.oauth
+    if oauth is not None and oauth.client_secret and not oauth.issuer:
+        return "its oauth needs the `issuer` of the secret, so that nobody else gets to see it"
     secrets = (*settings.env.values(), *settings.headers.values())
     unset = next((one.name for one in secrets if not one and one.name), "")
     return f"the variable {unset} is not set" if unset else ""

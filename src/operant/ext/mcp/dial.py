@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 from mcp.client.streamable_http import streamable_http_client
 
-from operant.ext.mcp.declared import Declared
+from operant.ext.mcp.access import Access
 from operant.kit.egress import Denied, parse
 from operant.kit.exchange import Step
 from operant.kit.http import Http, HttpDenied, HttpError, HttpResponse, HttpTimeout, HttpUnreachable
@@ -27,54 +27,24 @@ _UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"
 
 
 @asynccontextmanager
-async def dialled(server: Declared, host: Host) -> AsyncGenerator[Any]:
-    """Yield the two streams that the SDK wants, over HTTP."""
+async def dialled(
+    access: Access, host: Host, auth: httpx2.Auth | None, *, visiting: bool = False
+) -> AsyncGenerator[Any]:
+    """Yield the two streams that the SDK wants, over HTTP, with the server's headers and these credentials.
+
+    `visiting` says that a person is there who can log in.
+    """
+    settings = access.server.settings
+    headers = {name: one.reveal() for name, one in settings.headers.items()}
+    limits = httpx2.Timeout(30.0, read=IDLE_S)
+    transport: httpx2.AsyncBaseTransport = _Through(host.http)
+    if not visiting:
+        transport = _Watched(transport, access, signed=auth is not None)
     async with (
-        client_of(server, host) as client,
-        streamable_http_client(server.settings.url, http_client=client) as streams,
+        httpx2.AsyncClient(transport=transport, headers=headers, auth=auth, timeout=limits) as client,
+        streamable_http_client(settings.url, http_client=client) as streams,
     ):
         yield streams
-
-
-def client_of(server: Declared, host: Host) -> httpx2.AsyncClient:
-    """Make the SDK's HTTP client over ours, with the server's headers and credentials."""
-    headers = {name: one.reveal() for name, one in server.settings.headers.items()}
-    return httpx2.AsyncClient(
-        transport=_Through(host.http), headers=headers, auth=_auth(server), timeout=httpx2.Timeout(30.0, read=IDLE_S)
-    )
-
-
-def _auth(server: Declared) -> Any:
-    if server.settings.oauth is None:
-        return None
-    chosen = server.settings.oauth
-    return ClientCredentialsOAuthProvider(
-        server_url=server.settings.url,
-        storage=_Remembered(),
-        client_id=chosen.client_id,
-        client_secret=chosen.client_secret.reveal() if chosen.client_secret else "",
-        scope=chosen.scope or None,
-    )
-
-
-class _Remembered:
-    """Tokens for as long as we run; new ones are had with the same credentials."""
-
-    def __init__(self) -> None:
-        self._tokens: Any = None
-        self._client: Any = None
-
-    async def get_tokens(self) -> Any:
-        return self._tokens
-
-    async def set_tokens(self, tokens: Any) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> Any:
-        return self._client
-
-    async def set_client_info(self, client_info: Any) -> None:
-        self._client = client_info
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -118,6 +88,26 @@ class _Through(httpx2.AsyncBaseTransport):
             raise httpx2.ReadError(str(error)) from error
         headers = [(key, text) for key, text in response.headers.items() if key.lower() not in _UNPACKED]
         return httpx2.Response(response.status, headers=headers, stream=_Body(response, stack))
+
+
+class _Watched(httpx2.AsyncBaseTransport):
+    """Notice when a server does not let us in, before the SDK begins a login that nobody sees."""
+
+    def __init__(self, beneath: httpx2.AsyncBaseTransport, access: Access, *, signed: bool) -> None:
+        self._beneath = beneath
+        self._access = access
+        self._signed = signed
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._beneath.handle_async_request(request)
+        if request.url != httpx2.URL(self._access.server.settings.url):
+            return response
+        if response.status_code == 401 and not self._signed:
+            self._access.turned_away()
+        too_little = extract_field_from_www_auth(response, "error") == "insufficient_scope"
+        if too_little and self._access.wants_more(extract_scope_from_www_auth(response) or ""):
+            del response.headers["WWW-Authenticate"]
+        return response
 
 
 async def _step(request: httpx2.Request) -> Step:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from operant.ext.mcp.access import Access, Logins
 from operant.ext.mcp.child import Complaints, talking
 from operant.ext.mcp.declared import Declared
 from operant.ext.mcp.listing import Listing, look
@@ -35,8 +36,9 @@ _log = logging.getLogger("operant.mcp")
 class Link:
     """One server; `run` is the task that its connection lives in, and everything else asks it."""
 
-    def __init__(self, server: Declared, host: Host, pins: Pins, changed: Callable[[], None]) -> None:
+    def __init__(self, server: Declared, host: Host, pins: Pins, logins: Logins, changed: Callable[[], None]) -> None:
         self.server = server
+        self.access = Access(server, logins, self.lost)
         self.listing = Listing()
         self.state: State = "off" if server.settings.disabled else "waiting"
         self.sentence = server.fault
@@ -108,6 +110,7 @@ class Link:
         if find_spec("mcp") is None:
             raise Missing("MCP needs a package that is not there.", "pip install 'operant[mcp]'")
         self._news = asyncio.Queue()
+        self.access.refusal = ""
         self._held = False
         async with asyncio.timeout(CONNECT_S) as patience, self._opened() as client:
             self.protocol = client.protocol_version
@@ -127,8 +130,9 @@ class Link:
 
         if self.server.is_http:
             from operant.ext.mcp.dial import dialled
+            from operant.ext.mcp.oauth import credentials
 
-            transport: Any = dialled(self.server, self._host)
+            transport: Any = dialled(self.access, self._host, credentials(self.access))
         else:
             self._complaints = Complaints()
             transport = talking(self.server, self._host, self._complaints, self.lost)
@@ -197,7 +201,7 @@ class Link:
 
     def _fail(self, done: BaseException | None) -> None:
         self._client, self.state = None, "failed"
-        self.sentence = self.server.fault or _why(done, self._complaints.last)
+        self.sentence = self.server.fault or self.access.refusal or why(done, self._complaints.last)
         if self._again.is_set() and not self.server.fault:
             return  # somebody wants it anew, and waits for what comes of that
         _log.warning("MCP server %s: %s", self.server.name, self.sentence)
@@ -219,7 +223,7 @@ def _who() -> Any:
     return Implementation(name="operant", version="1")
 
 
-def _why(error: BaseException | None, complaint: str) -> str:
+def why(error: BaseException | None, complaint: str = "") -> str:
     """Say in one sentence why a connection ended."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from weakref import WeakSet
 
+from operant.ext.mcp.access import LOGINS, Login, Logins
 from operant.ext.mcp.declared import FILE, Declared, read_declared
 from operant.ext.mcp.link import Link
 from operant.ext.mcp.pins import Pins
@@ -29,6 +30,7 @@ class Links:
         self._settings = settings
         self.file = Path(host.home) / FILE
         self.pins = Pins(Path(host.state))
+        self.logins = Logins(Path(host.state) / LOGINS, Login, "operant mcp login is wanted again then")
         self.all: dict[str, Link] = {}
         self.extra: Mapping[str, Tool] = {}
         """Tools for resources and prompts, offered while a server has some."""
@@ -61,7 +63,7 @@ class Links:
             self._drop(name)
         for name, server in sorted(declared.items()):
             if name not in self.all:
-                self.all[name] = Link(server, self._host, self.pins, self.changed)
+                self.all[name] = Link(server, self._host, self.pins, self.logins, self.changed)
         self.changed()
 
     def need(self, name: str) -> Link:

@@ -77,9 +77,10 @@ class RemoteTool:
         return ToolResult(parts=parts, outcome="error" if said.is_error else "ok", labels=(OUTSIDE,))
 
     def _refused(self, error: MCPError) -> ToolResult:
-        if error.code == _CLOSED:
+        refusal, self._link.access.refusal = self._link.access.refusal, ""
+        if error.code == _CLOSED and not refusal:
             self._link.lost()
-        said = Text(text=f"{self.spec.name} failed: {_shown(error.message)}")
+        said = Text(text=f"{self.spec.name} failed: {refusal or _shown(error.message)}")
         return ToolResult(parts=(said,), outcome="error", labels=(OUTSIDE,))
 
 

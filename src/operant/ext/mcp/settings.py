@@ -14,11 +14,21 @@ NAME = r"^[A-Za-z0-9]([A-Za-z0-9-]|_(?!_)){0,31}$"
 
 
 class OAuthSettings(Record):
-    """How a program proves to a remote server who it is (OAuth 2.1, client credentials)."""
+    """Who we are to a remote server that wants OAuth 2.1, where it does not register us by itself."""
 
     client_id: Annotated[str, Meta(description="The client id.")] = ""
     client_secret: Annotated[Secret | None, Meta(description="The secret that belongs to it.")] = None
+    issuer: Annotated[str, Meta(description="The authorization server they are for: no other one sees them.")] = ""
     scope: Annotated[str, Meta(description="Scopes to ask for, with spaces between them.")] = ""
+    grant: Annotated[
+        Literal["", "client_credentials", "authorization_code"],
+        Meta(description="As a program, or by a login in a browser; empty: as a program where there is a secret."),
+    ] = ""
+
+    @property
+    def by_person(self) -> bool:
+        """Tell whether somebody logs in."""
+        return self.grant == "authorization_code" or not (self.grant or self.client_secret)
 
 
 class ServerSettings(Record):
@@ -33,7 +43,9 @@ class ServerSettings(Record):
         Literal["", "stdio", "http", "streamable-http", "streamableHttp"], Meta(description="Told by the other keys.")
     ] = ""
     headers: Annotated[dict[str, Secret], Meta(description="Headers of every request, such as Authorization.")] = {}
-    oauth: Annotated[OAuthSettings | None, Meta(description="Client credentials, where the server wants OAuth.")] = None
+    oauth: Annotated[
+        OAuthSettings | None, Meta(description="Who we are, where the server wants OAuth and knows us.")
+    ] = None
     disabled: Annotated[bool, Meta(description="Not used for now.")] = False
     timeout: Annotated[float, Meta(gt=0, le=3600, description="Seconds that a call may take.")] = 120.0
     agents: Annotated[tuple[str, ...], Meta(description="Agents that have it, by name or pattern.")] = ("*",)

@@ -12,15 +12,27 @@ import pytest
 from tests.ext.mcp.conformance.suite import bring
 from tests.ext.mcp.house import ROOT
 
+_LOGINS = (
+    "metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "scope-from-www-authenticate",
+    "scope-from-scopes-supported", "scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit",
+    "token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none", "pre-registration",
+    "resource-mismatch", "offline-access-scope", "offline-access-not-supported", "authorization-server-migration",
+    "iss-supported", "iss-not-advertised", "iss-supported-missing", "iss-wrong-issuer", "iss-unexpected",
+    "iss-normalized", "metadata-issuer-mismatch", "client-credentials-basic",
+)  # fmt: skip
 SCENARIOS = {
-    "2025-11-25": ("initialize", "tools_call", "sse-retry", "auth/client-credentials-basic"),
+    "2025-11-25": (
+        "initialize", "tools_call", "sse-retry", "auth/metadata-default", "auth/scope-step-up",
+        "auth/token-endpoint-auth-none", "auth/pre-registration", "auth/client-credentials-basic",
+    ),
     "2026-07-28": (
         "tools_call", "request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
-        "json-schema-ref-no-deref", "json-schema-2020-12-preservation", "auth/client-credentials-basic",
+        "json-schema-ref-no-deref", "json-schema-2020-12-preservation", *(f"auth/{name}" for name in _LOGINS),
     ),
 }  # fmt: skip
-"""Not run: logins through a browser and the other kinds of OAuth, which we do not speak; questions of a server to the
-client (elicitation, request state), which we decline; skills of other servers, which we do not load."""
+"""Not run: a client id that is the address of a document (`basic-cimd`), since a home has no public address to put it
+at; signed assertions, DPoP and what firms hand out, which we do not speak; logins of 2025-03-26; questions of a server
+to the client (elicitation, request state), which we decline; skills of other servers, which we do not load."""
 
 
 @pytest.mark.slow
