@@ -89,7 +89,6 @@ async def test_a_login_that_is_over_is_wanted_again(tmp_path: Path, url: str, au
         await house.login()
         authority.access.clear()
         authority.refresh.clear()
-        await house.use("mcp__peer__echo", text="x")
         assert "operant mcp login peer" in await wanted(house)
         assert "operant mcp login peer" in await house.said("mcp__peer__echo", text="x")
         assert (await house.login()).state == "connected"

@@ -33,9 +33,12 @@ Logins = Shelf[Login]
 
 
 class Access:
-    """The way into one server; `refused` is called when we are no longer let in, and `refusal` says why."""
+    """The way into one server; `refusal` says why we are no longer let in.
 
-    def __init__(self, server: Declared, logins: Logins, refused: Callable[[], None]) -> None:
+    `refused` is called then, and told whether another try is worth it.
+    """
+
+    def __init__(self, server: Declared, logins: Logins, refused: Callable[[bool], None]) -> None:
         self.server = server
         self.logins = logins
         self.refusal = ""
@@ -79,14 +82,14 @@ class Access:
         login = self.login
         if login is not None and "refresh_token" in (login.tokens or {}) and login.expires_at != _PAST:
             self.logins.keep(self.server, msgspec.structs.replace(login, expires_at=_PAST))
-            self._refuse("it took its token back before its time, try again")
+            self._refuse("it took its token back before its time, try again", again=True)
         else:
             self.turned_away()
         raise Unavailable(f"{self.server.name}: {self.refusal}.")
 
-    def _refuse(self, sentence: str) -> None:
+    def _refuse(self, sentence: str, *, again: bool = False) -> None:
         self.refusal = sentence
-        self._refused()
+        self._refused(again)
 
     @property
     def _remedy(self) -> str:

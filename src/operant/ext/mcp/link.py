@@ -38,7 +38,7 @@ class Link:
 
     def __init__(self, server: Declared, host: Host, pins: Pins, logins: Logins, changed: Callable[[], None]) -> None:
         self.server = server
-        self.access = Access(server, logins, self.lost)
+        self.access = Access(server, logins, self._refused)
         self.listing = Listing()
         self.state: State = "off" if server.settings.disabled else "waiting"
         self.sentence = server.fault
@@ -88,6 +88,12 @@ class Link:
             self._tried.clear()
             self._again.set()
             self._news.put_nowait("over")
+
+    def _refused(self, again: bool) -> None:
+        if again:
+            self._tried.clear()
+            self._again.set()
+        self.lost()
 
     # ------------------------------------------------------------------ the connection
 
