@@ -1,7 +1,7 @@
 """What a skill says of its service, in the `metadata` of its SKILL.md.
 
 metadata:
-  operant.service: ./service.py             or "exec: node service.js"; or "remote": it connects by itself
+  operant.service: ./service.py             or "exec: node service.js", "mcp: npx some-server"; or "remote": it connects
   operant.hooks: tool.before                where it may hook; left out: anywhere
   operant.grants: session.read session.dispatch
   operant.network: api.example.com          hosts that it may reach; left out: none
@@ -98,13 +98,18 @@ def declared(skill: SkillInfo, agent: str) -> Declared | None:
     )
 
 
-def words_of(command: str, folder: Path) -> tuple[str, ...]:
-    """Return the command line of a service whose files are in `folder`. Raises `Invalid`."""
+_KINDS = "Name a file, `exec: PROGRAM …`, or `mcp: PROGRAM …` for an MCP server."
+
+
+def words_of(skill: str, command: str, folder: Path) -> tuple[str, ...]:
+    """Return the command line of a skill's service whose files are in `folder`. Raises `Invalid`."""
     kind, colon, rest = command.partition(":")
     if colon and kind == "exec":
         return _executed(rest, folder)
-    if colon and kind in ("mcp", "http", "https"):
-        raise Invalid(f"A service of the kind {kind!r} cannot be started.", "Name a file, or `exec: PROGRAM …`.")
+    if colon and kind == "mcp":
+        return (sys.executable, "-m", "operant_mcp", skill, *_executed(rest, folder))
+    if colon and kind in ("http", "https"):
+        raise Invalid(f"A service of the kind {kind!r} cannot be started.", _KINDS)
     path = _within(command, folder)
     if path.suffix == ".py":
         return (sys.executable, "-m", "operant_sdk", str(path))

@@ -160,7 +160,7 @@ class OneService:
         try:
             folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest, told.words)
             socket = self._workshop.socket(told.name)
-            words = () if told.remote else words_of(told.command, folder)
+            words = () if told.remote else words_of(told.skill, told.command, folder)
             command = self._command(words, folder, stash.data, socket)
             if not told.remote and not stash.is_ready(target.digest):
                 await self._set_up(folder, told)
