@@ -33,6 +33,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_every_page_is_found_from_another() -> None:
+    linked = {(page.parent / link.strip()).resolve() for page in PAGES for link in LINK.findall(page.read_text())}
+    lost = [page for page in (ROOT / "docs").rglob("*.md") if page.resolve() not in linked]
+    assert [str(page.relative_to(ROOT)) for page in lost] == []
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.name != "recorded-task.md"],  # what it shows is what a tool said
