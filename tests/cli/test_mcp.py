@@ -151,3 +151,15 @@ async def test_a_login_with_a_browser_elsewhere_and_one_that_is_refused(operant:
             async with logging_in(operant, "--port", str(taken.getsockname()[1])) as terminal:
                 code, _, err = await terminal.end()
         assert code == 1 and "--port" in err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_login_is_given_up_by_ctrl_c(operant: Operant, notes: Authority) -> None:
+    def give_up() -> int:
+        with operant.terminal("mcp", "login", "notes", "--paste") as terminal:
+            terminal.wait("Paste its address here")
+            terminal.type("\x03")
+            return terminal.end()
+
+    assert await asyncio.to_thread(give_up) == 130

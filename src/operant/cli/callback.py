@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -72,10 +74,30 @@ async def _answered(link: Link, server: str, address: str, place: _Place | None)
 
 async def _pasted() -> str:
     click.echo("When you have, the browser shows a page that it cannot find. Paste its address here:", err=True)
-    line = (await asyncio.to_thread(sys.stdin.readline)).strip()
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        line = _line(sys.stdin.fileno())
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(lambda: typed.done() or typed.set_result(line))
+
+    threading.Thread(target=read, daemon=True).start()  # Ctrl-C must not wait for a line
+    line = await typed
     if not line:
         raise Invalid("No address came.", "Paste the whole address, beginning with http.")
     return line
+
+
+def _line(source: int) -> str:
+    """Read a line past Python's own buffers, which a thread that is left behind would hold."""
+    data = b""
+    while not data.endswith(b"\n") and len(data) < _MOST_HEAD:
+        piece = os.read(source, _MOST_HEAD)
+        if not piece:
+            break
+        data += piece
+    return data.decode(errors="replace").strip()
 
 
 class _Place:
