@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -159,7 +160,7 @@ async def test_a_login_is_given_up_by_ctrl_c(operant: Operant, notes: Authority)
     def give_up() -> int:
         with operant.terminal("mcp", "login", "notes", "--paste") as terminal:
             terminal.wait("Paste its address here")
-            terminal.type("\x03")
+            terminal.program.send_signal(signal.SIGINT)
             return terminal.end()
 
     assert await asyncio.to_thread(give_up) == 130
