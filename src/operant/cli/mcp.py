@@ -104,7 +104,13 @@ def approve(name: str, tool: str, as_json: bool) -> None:
 
 @command.command("login", help="Log in to a server over HTTP, in your browser; the login is kept over restarts.")
 @click.argument("name")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="The port the browser comes back to; 0: a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    metavar="N",
+    help="The port the browser comes back to; 0: a free one.",
+)
 @click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address it ends at.")
 @json_option
 def login(name: str, port: int, paste: bool, as_json: bool) -> None:

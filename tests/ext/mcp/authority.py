@@ -9,8 +9,8 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -103,6 +103,14 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.life, scope=" ".join(scopes))
 
 
+class _Within(uvicorn.Server):
+    """A server within the tests, which leaves their signals alone: others ask its handler whether the end has come."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 @asynccontextmanager
 async def guarded(authority: Authority, made: Server[Any] | None = None) -> AsyncIterator[str]:
     """Run both, and yield the address of the server."""
@@ -118,7 +126,7 @@ async def guarded(authority: Authority, made: Server[Any] | None = None) -> Asyn
     options = ClientRegistrationOptions(enabled=True, valid_scopes=[SCOPE, "more"], default_scopes=[SCOPE])
     theirs = Starlette(routes=create_auth_routes(authority, AnyHttpUrl(issuer), None, options))
     servers = [
-        uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
+        _Within(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
         for app in (mine, theirs)
     ]
     async with asyncio.TaskGroup() as group:
