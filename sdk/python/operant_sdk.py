@@ -30,6 +30,7 @@ import contextvars
 import inspect
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -41,6 +42,7 @@ MOST_THREADS = 64
 MOST_WORDS = 8_000
 WRONG_CONFIGURATION = 78
 
+_HALVES = re.compile("[\ud800-\udfff]")
 _answering = contextvars.ContextVar("operant_answering", default=None)
 _defined = []
 
@@ -231,7 +233,11 @@ class Service:
         }
 
     def _send(self, message):
-        line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        try:
+            line = text.encode() + b"\n"
+        except UnicodeEncodeError:  # half a character, as in the name of a file that is not UTF-8
+            line = _HALVES.sub("\ufffd", text).encode() + b"\n"
         if len(line) > LONGEST:
             raise Failed(f"A message may have {LONGEST} bytes, this one has {len(line)}.", "invalid")
         with self._writing:

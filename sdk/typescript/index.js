@@ -105,7 +105,7 @@ class Service {
 
   /** @param {Record<string, unknown>} message */
   send(message) {
-    const line = `${JSON.stringify(message)}\n`;
+    const line = `${wellFormed(JSON.stringify(message))}\n`;
     if (Buffer.byteLength(line) > LONGEST) throw new Failed(`A message may have ${LONGEST} bytes.`, "invalid");
     this.socket.write(line);
   }
@@ -214,6 +214,12 @@ function makeKernel(service) {
       list: (prefix = "") => call("service.state.list", { prefix }),
     },
   };
+}
+
+/** Return JSON with U+FFFD for each half of a character, which stands in it as an escape. @param {string} json */
+function wellFormed(json) {
+  if (!json.includes("\\ud")) return json;
+  return json.replace(/\\(?:u(d[89a-f][0-9a-f]{2})|.)/g, (escape, half) => (half ? "\ufffd" : escape));
 }
 
 /** @param {Record<string, any> | undefined} wanted @param {string} key */

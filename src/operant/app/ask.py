@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from operant.kernel.errors import Unavailable, by_code
+from operant.kernel.errors import Invalid, Unavailable, by_code
 from operant.kit.endpoint import NobodyThere, dial
+from operant.kit.text import HALVED
 
 
 def ask(socket_path: Path, method: str, params: dict[str, Any], timeout_s: float = 30.0) -> dict[str, Any] | None:
     """Make a syscall and return `{"result": ...}`, or None when no system listens there.
 
-    Blocks. Raises the error that the system answered with, and `Unavailable` when it went away.
+    Blocks. Raises the error that the system answered with, `Invalid` for text that cannot be written, and
+    `Unavailable` when it went away.
     """
     try:
         connection = dial(socket_path, timeout_s)
@@ -21,10 +23,9 @@ def ask(socket_path: Path, method: str, params: dict[str, Any], timeout_s: float
         return None
     except OSError as error:
         raise Unavailable(f"The socket {socket_path} cannot be used: {error}.") from error
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     try:
         with connection, connection.makefile("rb") as answers:
-            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.sendall(_line({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
             line = answers.readline()
     except OSError as error:
         raise Unavailable(f"The system does not answer: {error}.", "See: operant logs.") from error
@@ -36,3 +37,10 @@ def ask(socket_path: Path, method: str, params: dict[str, Any], timeout_s: float
     fault: dict[str, Any] = answer["error"]
     data: dict[str, str] = fault.get("data") or {}
     raise by_code(data.get("code", ""))(fault["message"], data.get("hint", ""))
+
+
+def _line(request: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(request, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError as error:
+        raise Invalid(HALVED, "Give it as UTF-8.") from error

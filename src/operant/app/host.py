@@ -21,6 +21,7 @@ from operant.kit.http import Http
 from operant.sdk.extension import Command, Commands, Launch
 from operant.sdk.local import LocalClient
 from operant.sdk.mount import Mount
+from operant.sdk.whole import whole
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -203,7 +204,7 @@ class ExtensionHost:
 
     async def call(self, call: Syscall[R]) -> R:
         """Make a syscall as this extension."""
-        return await self._assembly.need_kernel().call(self._principal, call)
+        return await self._assembly.need_kernel().call(self._principal, whole(call))
 
     def client(self, principal: Principal) -> LocalClient:
         """Return a way to this system for somebody with only their capabilities."""

@@ -17,6 +17,10 @@ _NEWLINES = re.compile(r"\r+\n|\r")
 # otherwise than it is), and tag characters (text that a model reads and a person does not see).
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _HEAD_SHARE = 0.7
+HALVED = (
+    "A text in it has half a character (a lone surrogate, as of a name that is not UTF-8), which cannot be written."
+)
+"""What whoever gives such a text is told."""
 
 
 def plain(text: str) -> str:

@@ -10,6 +10,7 @@ from operant.kernel.errors import Denied
 from operant.kernel.kernel import Kernel
 from operant.kernel.records import Delta, Event, Principal
 from operant.kernel.syscalls import SessionHistory, Syscall, allowed
+from operant.sdk.whole import whole
 
 R = TypeVar("R")
 
@@ -22,8 +23,8 @@ class LocalClient:
         self.principal = principal
 
     async def call(self, call: Syscall[R]) -> R:
-        """Make a syscall."""
-        return await self._kernel().call(self.principal, call)
+        """Make a syscall. Raises `Invalid` for text that cannot be written, and what the call raises."""
+        return await self._kernel().call(self.principal, whole(call))
 
     async def follow(self, session: str = "", after: int = -1) -> AsyncGenerator[Event | Delta, None]:
         """Yield events and deltas. Raises `Denied` where histories may not be read."""
@@ -31,7 +32,7 @@ class LocalClient:
             raise Denied(
                 f"{self.principal.kind} {self.principal.id} may not follow.", f"It needs {SessionHistory.capability!r}."
             )
-        async with aclosing(self._kernel().follow(session, after)) as seen:
+        async with aclosing(self._kernel().follow(whole(session), after)) as seen:
             async for one in seen:
                 yield one
 

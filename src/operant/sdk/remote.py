@@ -14,6 +14,7 @@ from operant.kernel.errors import OperantError, Unavailable, by_code
 from operant.kernel.records import Delta, Event, Record
 from operant.kernel.syscalls import Syscall
 from operant.kit.jsonrpc import Fault, Incoming, Request, encode, read_incoming
+from operant.sdk.whole import whole
 
 R = TypeVar("R")
 
@@ -71,7 +72,7 @@ class RemoteClient:
 
     async def call(self, call: Syscall[R]) -> R:
         """Make a syscall. Raises the kernel's errors, and `Lost` when the system went away."""
-        answer = await self._ask(type(call).call, call)
+        answer = await self._ask(type(call).call, whole(call))
         return msgspec.json.decode(answer.result, type=type(call).returns)
 
     async def follow(self, session: str = "", after: int = -1) -> AsyncGenerator[Event | Delta, None]:
@@ -81,7 +82,7 @@ class RemoteClient:
         subscription = self._last
         self._feeds[subscription] = feed
         try:
-            await self._ask("kernel.events", {"session": session, "after": after}, subscription)
+            await self._ask("kernel.events", {"session": whole(session), "after": after}, subscription)
             while True:
                 yield await feed.take()
         finally:

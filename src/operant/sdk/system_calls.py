@@ -51,6 +51,7 @@ from operant.kernel.syscalls import (
     ToolList,
     allowed,
 )
+from operant.sdk.whole import whole
 
 
 class SystemCalls:
@@ -110,7 +111,7 @@ class SystemCalls:
         limits = agent.limits
         async with Deadline(limits.turn_s, limits.stall_notice_s, lambda idle: None) as deadline:
             acting = Acting(kernel.house, talk, agent, deadline)
-            request = ToolCall(id=kernel.ids.new(), name=call.name, arguments=_json(call.arguments))
+            request = ToolCall(id=kernel.ids.new(), name=call.name, arguments=_json(whole(call.arguments)))
             result = await acting.single(
                 request, f"{who.kind}:{who.id}", may_decide=allowed(who, ApprovalAnswer.capability)
             )
