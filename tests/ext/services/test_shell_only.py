@@ -66,6 +66,33 @@ async def test_commands_of_skills_work_in_its_shell(tmp_path: Path, server: Scri
         assert "sun" in await types(there, "(for i in 1 2 3 4 5; do weather $i & done; wait)")
 
 
+MEASURE = """
+from operant_sdk import command, define_service
+
+@define_service
+def service():
+    def measure(arguments, input, call):
+        return f"{len(input)} {input[-1:]} {arguments}"
+    return {"commands": {"measure": command(measure)}}
+"""
+
+
+async def test_standard_input_is_passed_on_whole_or_refused(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "measure", {"service.py": MEASURE})
+    async with house(home, server, ONLY) as there:
+        await there.grant("measure")
+        for letter in ("x", "é", "漢", "🦊"):
+            most = 512 * 1024 // len(letter.encode())
+            made = f"python3 -c 'print(end=\"{letter}\" * {most})'"
+            assert f"{most} {letter}" in await types(there, f"{made} | measure -")
+        for size in (512 * 1024 + 1, 1 << 20, 64 << 20):
+            told = await types(there, f"head -c {size} /dev/zero | measure - || echo code $?")
+            assert "measure: standard input has more than 512 KiB" in told
+            assert "code 65" in told
+        assert "3 c ['-', '\ufffd']" in await types(there, r"printf 'a\xffc' | measure - $'\xff'")
+
+
 async def test_a_command_whose_service_died_says_so(tmp_path: Path, server: ScriptedServer) -> None:
     home = tmp_path / "h"
     write_skill(home, "weather", {"service.py": WEATHER.replace('return f"', 'import os; os._exit(1); return f"')})
