@@ -16,6 +16,8 @@ from operant.sdk import Host, Invalid, NotFound, OperantError, Principal, PutVal
 
 _SPACE = "service-timers"
 _AGAIN_S = 5.0
+_AT_ONCE = 64
+"""Services that are told side by side; the others wait for at most `_AGAIN_S` each time."""
 MOST = 100
 LONGEST_S = 10 * 366 * 86_400.0
 """Ten years."""
@@ -60,6 +62,8 @@ class Timers:
         self._roster = roster
         self._timers: dict[tuple[str, str], Timer] = {}
         self._changed = asyncio.Event()
+        self._telling: set[str] = set()
+        self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def load(self) -> None:
         """Read those of an earlier run."""
@@ -85,26 +89,44 @@ class Timers:
         await self._drop(timer)
 
     async def run(self) -> None:
-        """Tell, for ever."""
-        while True:
-            now = self._host.clock.now()
-            for timer in [one for one in self._timers.values() if one.due <= now]:
-                if self._holds(timer):
+        """Tell, for ever: services side by side, the timers of one in order."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._changed.clear()
+                now = self._host.clock.now()
+                for service in {one.service for one in self._timers.values() if one.due <= now} - self._telling:
+                    self._telling.add(service)
+                    group.create_task(self._tell_all(service, now))
+                await self._until_due()
+
+    async def _until_due(self) -> None:
+        """Wait until a timer is due of a service that is not being told already, or something has changed."""
+        waiting = [one.due for one in self._timers.values() if one.service not in self._telling]
+        wait_s = max(0.0, (min(waiting) - self._host.clock.now()) / 1e6) if waiting else None
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _tell_all(self, service: str, now: int) -> None:
+        """Tell a service the timers that are due by now, the earliest first."""
+        due = [one for one in self._timers.values() if one.service == service and one.due <= now]
+        try:
+            for timer in sorted(due, key=lambda one: one.due):
+                async with self._room:
                     await self._ring(timer)
-            self._changed.clear()
-            next_due = min((one.due for one in self._timers.values()), default=None)
-            wait_s = None if next_due is None else max(0.0, (next_due - self._host.clock.now()) / 1e6)
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+        finally:
+            self._telling.discard(service)
+            self._changed.set()
 
     def _holds(self, timer: Timer) -> bool:
         """Tell whether a timer is still the one of its name: its service may have cleared it, or set it anew."""
         return self._timers.get((timer.service, timer.name)) == timer
 
     async def _ring(self, timer: Timer) -> None:
+        if not self._holds(timer):
+            return
         try:
             await self._tell(timer)
         except (OperantError, TimeoutError) as error:
