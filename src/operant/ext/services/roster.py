@@ -34,6 +34,14 @@ class Post:
         self.keeper = keeper
         self.journal = journal
         self.slots = Slots(keeper, told.agent)
+        self._lost: set[str] = set()
+
+    def lose(self, lines: Iterable[str]) -> None:
+        """Log what it offers and nobody gets, once as long as it is so."""
+        now = set(lines)
+        for line in sorted(now - self._lost):
+            self.journal.say("warning", line)
+        self._lost = now
 
 
 class Roster:
@@ -116,17 +124,20 @@ class Roster:
             restarts=max(0, keeper.starts - 1),
             hooks=hooks or told.hooks,
             tools=tuple(one.name for one in register.tools) if register else (),
-            commands=tuple(one.name for one in register.commands) if register else (),
+            commands=self.commands.of(keeper),
             wants=told.wants,
             granted=allowed.wants if (allowed := grant.told.get(keeper.digest or grant.newest)) else (),
             network=told.network,
             secrets=told.secrets,
             sandbox=told.sandbox,
-            reason=post.fault or keeper.reason or weak or self._idle(grant),
+            reason=post.fault or keeper.reason or weak or self._aside(told.name, grant),
         )
 
-    def _idle(self, grant: Grant) -> str:
-        return "" if self._working or not grant.newest else "it runs when Operant does"
+    def _aside(self, service: str, grant: Grant) -> str:
+        """Say what else there is to say of a service that is as it should be."""
+        if self._working:
+            return "; ".join(self.commands.lost(service))
+        return "it runs when Operant does" if grant.newest else ""
 
     def trusts(self, told: Declared) -> bool:
         """Tell whether every version runs unasked; a skill of the same name from elsewhere is another one."""
@@ -244,6 +255,8 @@ class Roster:
         keepers = [(post.keeper, post.told.agent) for post in self.posts]
         self.tools.offer(keepers)
         self.commands.offer(keepers)
+        for post in self.posts:
+            post.lose(self.commands.lost(post.told.name))
 
 
 async def _kept(keeper: Keeper) -> None:
