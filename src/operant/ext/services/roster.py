@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from operant.ext.services.commands import ServiceCommands
+from operant.ext.services.contents import Contents
 from operant.ext.services.declared import Declared, services_of
 from operant.ext.services.grants import Grant, Grants
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Keeper, Target, slowly
 from operant.ext.services.settings import ServiceSettings
 from operant.ext.services.slots import Slots
-from operant.ext.services.stash import digest_of
 from operant.ext.services.tools import ServiceTools
 from operant.ext.services.wire import HookWanted
 from operant.ext.services.workshop import Workshop
@@ -53,6 +53,7 @@ class Roster:
         self._group = group
         self._workshop = workshop
         self.grants = Grants(host)
+        self._contents = Contents(host.clock)
         self.tools = ServiceTools()
         self.commands = ServiceCommands()
         self._posts: dict[str, Post] = {}
@@ -207,7 +208,7 @@ class Roster:
             post = self._posts[name] = Post(told, keeper, journal)
             self._group.create_task(_kept(keeper))
         try:
-            digest, fault = await asyncio.to_thread(digest_of, Path(told.folder), told.words), ""
+            digest, fault = await asyncio.to_thread(self._contents.digest, Path(told.folder), told.words), ""
         except (Invalid, OSError) as error:
             digest, fault = "", plain(error.line() if isinstance(error, OperantError) else str(error))
         if digest != post.digest and digest not in self.grants.of(name).digests and not self.trusts(told):
@@ -219,6 +220,7 @@ class Roster:
             await self.tidy(post)
 
     def _leave(self, post: Post) -> None:
+        self._contents.forget(Path(post.told.folder))
         post.keeper.end()
         self._host.enroll(post.told.name, [])
 

@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
+from operant.ext.services.contents import digest_of, files_of
 from operant.sdk import Invalid
 
-MOST_FILES = 5_000
-MOST_BYTES = 64 << 20
 _READY = ".ready"
-_NOT_CONTENT = frozenset((".history", ".git", "__pycache__"))
-
-
-def digest_of(folder: Path, declared: bytes = b"") -> str:
-    """Return the hash of a skill's folder: what it declares, names, whether they can be run, and content.
-
-    Raises `Invalid`.
-    """
-    whole = hashlib.sha256(declared)
-    size = 0
-    for count, path in enumerate(_files(folder), 1):
-        size += path.stat().st_size
-        if count > MOST_FILES or size > MOST_BYTES:
-            raise Invalid(f"{folder} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB.")
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256")
-        runs = "x" if os.access(path, os.X_OK) else "-"
-        whole.update(os.fsencode(f"{path.relative_to(folder).as_posix()}\0{runs}\0{content.hexdigest()}\n"))
-    return whole.hexdigest()
 
 
 class Stash:
@@ -66,7 +43,7 @@ class Stash:
             return place
         with tempfile.TemporaryDirectory(prefix=f".{digest[:16]}.", dir=self._folder) as aside:
             fresh = Path(aside) / "copy"
-            for path in _files(source):
+            for path, _ in files_of(source):
                 target = fresh / path.relative_to(source)
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 shutil.copy(path, target)
@@ -86,15 +63,3 @@ class Stash:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder in order. Raises `Invalid` for links: what they lead to is not in the content."""
-    for top, names, files in os.walk(folder):
-        names[:] = sorted(name for name in names if name not in _NOT_CONTENT)
-        for name in (*names, *sorted(files)):
-            path = Path(top) / name
-            if path.is_symlink():
-                raise Invalid(f"{path} is a link; a skill with a service is a folder of plain files.")
-            if name in files and path.is_file():
-                yield path
