@@ -149,8 +149,18 @@ class State:
         self._kernel.call("service.state.delete", key=key)
 
     def list(self, prefix=""):
-        """Return all texts whose keys begin so."""
-        return self._kernel.call("service.state.list", prefix=prefix)
+        """Return all texts whose keys begin so, however many there are."""
+        found, after = {}, None
+        while True:
+            page = self.page(prefix, after)
+            found.update(page["values"])
+            after = page["next"]
+            if after is None:
+                return found
+
+    def page(self, prefix="", after=None, limit=1000):
+        """Return `{"values", "next"}`: the texts after a key, 1,000 at most; `next` is the `after` of what follows."""
+        return self._kernel.call("service.state.list", prefix=prefix, after=after, limit=limit)
 
 
 class Service:

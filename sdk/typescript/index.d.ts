@@ -50,6 +50,11 @@ export interface Kernel {
     set(key: string, value: string, ttlS?: number): Promise<null>;
     delete(key: string): Promise<null>;
     list(prefix?: string): Promise<Record<string, string>>;
+    /** The texts after a key, 1,000 at most; `next` is the `after` of what follows, null when nothing does. */
+    page(
+      prefix?: string,
+      options?: { after?: string | null; limit?: number },
+    ): Promise<{ values: Record<string, string>; next: string | null }>;
   };
 }
 

@@ -199,6 +199,9 @@ class Service {
 function makeKernel(service) {
   const call = (/** @type {string} */ name, /** @type {Record<string, unknown>} */ parameters = {}) =>
     service.call(name, parameters);
+  /** @type {import("./index.d.ts").Kernel["state"]["page"]} */
+  const page = (prefix = "", { after = null, limit = 1000 } = {}) =>
+    call("service.state.list", { prefix, after, limit });
   return {
     configuration: {},
     granted: [],
@@ -211,7 +214,19 @@ function makeKernel(service) {
       get: (key) => call("service.state.get", { key }),
       set: (key, value, ttlS = 0) => call("service.state.set", { key, value, ttl_s: ttlS }),
       delete: (key) => call("service.state.delete", { key }),
-      list: (prefix = "") => call("service.state.list", { prefix }),
+      page,
+      list: async (prefix = "") => {
+        /** @type {Record<string, string>} */
+        const found = {};
+        /** @type {string | null} */
+        let after = null;
+        do {
+          const some = await page(prefix, { after });
+          Object.assign(found, some.values);
+          after = some.next;
+        } while (after !== null);
+        return found;
+      },
     },
   };
 }

@@ -212,6 +212,24 @@ async def test_values_expire_and_are_listed_by_prefix(store: Store, clock: Manua
     assert await store.value("n", "a1") is None
 
 
+async def test_values_are_listed_a_page_at_a_time(store: Store, clock: ManualClock) -> None:
+    names = ["a", "a/1", "a/2", "a/É", "a/漢", "a/🦊", "b"]
+    await store.write(*(PutValue(namespace="n", key=name, value=name.encode()) for name in names))
+    await store.write(PutValue(namespace="n", key="a/15", value=b"gone", expires=clock.now() + 1))
+    clock.advance(1)
+    pages: list[str] = []
+    while page := [key for key, _ in await store.values("n", "a/", pages[-1] if pages else None, 2)]:
+        assert len(page) <= 2
+        pages += page
+    assert pages == names[1:-1]
+    assert [key for key, _ in await store.values("n", after="a/É")] == ["a/漢", "a/🦊", "b"]
+    assert [key for key, _ in await store.values("n", "a/", "zzz", 5)] == []
+    assert [key for key, _ in await store.values("n", "a/", "A", 1)] == ["a/1"]
+    await store.write(PutValue(namespace="n", key="", value=b"no name"))
+    assert [key for key, _ in await store.values("n", limit=1)] == [""]
+    assert [key for key, _ in await store.values("n", after="", limit=1)] == ["a"]
+
+
 async def test_blobs_are_named_by_their_content(store: Store) -> None:
     ref = await store.put_blob(b"hello", "text/plain", "a.txt")
     assert (ref.size, ref.media_type, ref.name) == (5, "text/plain", "a.txt")

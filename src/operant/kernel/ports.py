@@ -225,8 +225,10 @@ class Store(Protocol):
         """Return an extension's value, or None when it is absent or expired."""
         ...
 
-    async def values(self, namespace: str, prefix: str = "") -> Sequence[tuple[str, bytes]]:
-        """List an extension's values by key."""
+    async def values(
+        self, namespace: str, prefix: str = "", after: str | None = None, limit: int = 0
+    ) -> Sequence[tuple[str, bytes]]:
+        """List an extension's values by key: those after a key, and at most so many (0: all)."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream", name: str = "") -> BlobRef:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from operant.ext.services.clerk import OWN, own_service
 from operant.ext.services.roster import Roster
 from operant.ext.services.timers import LONGEST_S
+from operant.ext.services.wire import LONGEST
 from operant.sdk import (
     Conflict,
     Denied,
@@ -27,6 +29,12 @@ from operant.sdk import (
     SkillStop,
     Syscall,
 )
+
+MOST_VALUES = 1_000
+"""Values on one page."""
+_PAGE_BYTES = LONGEST - (1 << 10)
+_AT_ONCE = 50
+"""Values that are read at a time: each may be as large as a message."""
 
 
 class ServiceCalls:
@@ -127,13 +135,19 @@ class StateDelete(Syscall[None]):
     key: str
 
 
-class StateList(Syscall[dict[str, str]]):
-    """List the values of this service whose keys begin so."""
+class StateList(Syscall[dict[str, str | dict[str, str] | None]]):
+    """List the values of this service whose keys begin so: all, `{key: value}`, or with `after` or `limit` a page.
+
+    A page is `{"values": {key: value}, "next"}`: the values after the key `after`, 1,000 at most, and as many as fit
+    into one message; `next` is the `after` of the page that follows, null when there is none.
+    """
 
     call = "service.state.list"
     capability = OWN
-    returns = dict[str, str]
+    returns = dict[str, str | dict[str, str] | None]
     prefix: str = ""
+    after: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_VALUES)] | None = None
 
 
 class SecretGet(Syscall[str]):
@@ -168,10 +182,26 @@ class OwnCalls:
         """Forget a value."""
         await self._host.kept.write(PutValue(namespace=_space(who), key=call.key, value=None))
 
-    async def list(self, who: Principal, call: StateList) -> dict[str, str]:
-        """List values."""
-        found = await self._host.kept.values(_space(who), call.prefix)
-        return {key: value.decode() for key, value in found}
+    async def list(self, who: Principal, call: StateList) -> dict[str, str | dict[str, str] | None]:
+        """List values, or a page of them."""
+        if call.limit is None and call.after is None:
+            return {key: value.decode() for key, value in await self._host.kept.values(_space(who), call.prefix)}
+        values, more = await self._page(_space(who), call.prefix, call.after, call.limit or MOST_VALUES)
+        return {"values": values, "next": next(reversed(values)) if more else None}
+
+    async def _page(self, space: str, prefix: str, after: str | None, limit: int) -> tuple[dict[str, str], bool]:
+        """Return the values of a page, one at least where there are any, and whether there are more."""
+        values: dict[str, str] = {}
+        size = 0
+        while some := await self._host.kept.values(space, prefix, after, _AT_ONCE):
+            for key, value in some:
+                values[key] = value.decode()
+                size += len(msgspec.json.encode((key, values[key])))
+                if len(values) > limit or (size > _PAGE_BYTES and len(values) > 1):
+                    del values[key]
+                    return values, True
+                after = key
+        return values, False
 
     async def secret(self, who: Principal, call: SecretGet) -> str:
         """Return a secret, and see to it that the service's log never has it."""

@@ -31,6 +31,14 @@ _AT_ONCE = (
 """Many rows in one step: between two steps a thread has to wait for the interpreter, which a busy loop holds."""
 
 
+class Page(NamedTuple):
+    """Which values are listed: those whose keys begin so, after a key (None: from the first), so many (0: all)."""
+
+    prefix: str
+    after: str | None
+    limit: int
+
+
 class Lost(NamedTuple):
     """An event that cannot be read: what its row holds, or nothing where there is no row."""
 
@@ -214,10 +222,13 @@ def value(run: Run, namespace: str, key: str, now: int) -> bytes | None:
     return run(sql, (namespace, key, now)).get
 
 
-def values(run: Run, namespace: str, prefix: str, now: int) -> list[tuple[str, bytes]]:
+def values(run: Run, namespace: str, page: Page, now: int) -> list[tuple[str, bytes]]:
     """List an extension's values by key."""
+    prefix, after, limit = page
+    beyond = after is not None and after >= prefix
     sql = (
-        "SELECT key, value FROM kv WHERE namespace = ? AND key >= ? AND substr(key, 1, ?) = ? "
-        "AND (expires = 0 OR expires > ?) ORDER BY key"
+        f"SELECT key, value FROM kv WHERE namespace = ? AND key {'>' if beyond else '>='} ? AND substr(key, 1, ?) = ? "
+        "AND (expires = 0 OR expires > ?) ORDER BY key LIMIT ?"
     )
-    return [(row[0], row[1]) for row in run(sql, (namespace, prefix, len(prefix), prefix, now))]
+    found = run(sql, (namespace, after if beyond else prefix, len(prefix), prefix, now, limit or -1))
+    return [(row[0], row[1]) for row in found]

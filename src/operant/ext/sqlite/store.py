@@ -225,10 +225,13 @@ class SqliteStore:
         now = self._clock.now()
         return await self._readers.run(lambda run: reader.value(run, namespace, key, now))
 
-    async def values(self, namespace: str, prefix: str = "") -> Sequence[tuple[str, bytes]]:
+    async def values(
+        self, namespace: str, prefix: str = "", after: str | None = None, limit: int = 0
+    ) -> Sequence[tuple[str, bytes]]:
         """List values by key."""
+        page = reader.Page(prefix, after, limit)
         now = self._clock.now()
-        return await self._readers.run(lambda run: reader.values(run, namespace, prefix, now))
+        return await self._readers.run(lambda run: reader.values(run, namespace, page, now))
 
     # ------------------------------------------------------------------ blobs and damage
 

@@ -317,11 +317,13 @@ class MemoryStore:
         value, expires = self._values.get((namespace, key), (None, 0))
         return None if expires and expires <= self._clock.now() else value
 
-    async def values(self, namespace: str, prefix: str = "") -> Sequence[tuple[str, bytes]]:
+    async def values(
+        self, namespace: str, prefix: str = "", after: str | None = None, limit: int = 0
+    ) -> Sequence[tuple[str, bytes]]:
         """List values by key."""
         keys = sorted(key for space, key in self._values if space == namespace and key.startswith(prefix))
-        found = [(key, await self.value(namespace, key)) for key in keys]
-        return [(key, value) for key, value in found if value is not None]
+        found = [(key, await self.value(namespace, key)) for key in keys if after is None or key > after]
+        return [(key, value) for key, value in found if value is not None][: limit or None]
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream", name: str = "") -> BlobRef:
         """Keep bytes."""
