@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -67,6 +67,10 @@ class Plan:
     found: Found
     config: Config
     secrets: tuple[Secret, ...]
+
+    def named(self, name: str) -> Any:
+        """Return the settings of an extension by its name."""
+        return self.settings(next(one for one in self.found.extensions if one.name == name))
 
     def settings(self, extension: Extension) -> Any:
         """Return an extension's settings; one that takes things out of texts (`redact`) is told which."""
@@ -131,6 +135,7 @@ async def running(home: Home, chosen: Options | None = None) -> AsyncGenerator[S
         sandbox = Confinement(config.sandbox, home, http.egress)
         assembly = Assembly(clock, ids, agents, config.find, http, sandbox)
         assembly.serving = chosen.role == "daemon"
+        assembly.reread = lambda name: replace(plan, config=again()).named(name)
         residence = await stack.enter_async_context(Residence())
         hosts = await _set_up(home, plan, assembly, residence)
         kernel = Kernel(assembly.need_store(), clock, ids, agents, faults=faults, version=__version__)

@@ -53,6 +53,7 @@ class Assembly:
         self.store_by = ""
         self.mounts = Mounts()
         self.kernel: Kernel | None = None
+        self.reread: Callable[[str], Any] = _never
 
     def offer_store(self, store: Store, author: str) -> None:
         """Take the store. Raises `Conflict` when there is one."""
@@ -202,6 +203,10 @@ class ExtensionHost:
         """Return a variable of the environment or of the env file."""
         return self._assembly.find(name)
 
+    def reread(self) -> Any:
+        """Return the settings of this extension as the configuration has them by now."""
+        return self._assembly.reread(self.author)
+
     async def call(self, call: Syscall[R]) -> R:
         """Make a syscall as this extension."""
         return await self._assembly.need_kernel().call(self._principal, whole(call))
@@ -257,3 +262,7 @@ class ExtensionHost:
             self._waiting.append(register)
         else:
             register(self._assembly.kernel)
+
+
+def _never(name: str) -> Any:
+    raise Unavailable(f"The settings of {name} cannot be read again here.")

@@ -183,6 +183,13 @@ class Host(Protocol):
         """Return a variable of the environment or of `defaults.env_file`, such as a key that somebody has set."""
         ...
 
+    def reread(self) -> Any:
+        """Return the settings of this extension as `operant.yaml` and the environment have them by now.
+
+        Blocks. Raises `Invalid` when any of it is wrong. What the extension was set up with stays until it acts on it.
+        """
+        ...
+
     def enroll(self, author: str, handlers: Sequence[tuple[Point[Any, Any], Registration]]) -> None:
         """Let these be all the handlers of an author, in place of those before: at once, no call sees neither."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from contextvars import Context
 from pathlib import Path
@@ -17,6 +17,7 @@ from operant.ext.services.line import Line, TooLong
 from operant.ext.services.wire import (
     HEARTBEAT_S,
     PROTOCOL,
+    Configured,
     HookAnswer,
     HookCall,
     HookWanted,
@@ -34,6 +35,7 @@ from operant.kit.proc import CannotStart
 from operant.sdk import Command, Invalid, OperantError, Output, Record, Unavailable
 
 REGISTER_S = 20.0
+CONFIGURE_S = 20.0
 MISSED = 3
 """Heartbeats in a row without an answer after which a service is taken for dead."""
 LEAVE_S = 5.0
@@ -102,6 +104,7 @@ class Generation:
         self.ended = asyncio.Event()
         self.missed = 0
         self.pinned: set[str] = set()
+        self.configuration: Mapping[str, str] = plan.configuration
         self.code: int | None = None
         self._clerk = clerk
         self._token = secrets.token_hex(32)
@@ -187,6 +190,12 @@ class Generation:
     async def ask(self, method: str, params: Record, kind: Any, output: Output | None = None) -> Any:
         """Ask anything else and return an answer of this type. Raises `Unavailable` or `Invalid`."""
         return _read(await self._line.ask(method, params, output), kind)
+
+    async def configure(self, configuration: Mapping[str, str]) -> None:
+        """Give it another configuration. Raises `Unavailable` or `Invalid`."""
+        self.configuration = configuration
+        async with asyncio.timeout(CONFIGURE_S):
+            await self.ask("config", Configured(configuration=dict(configuration)), object)
 
     def tell(self, method: str, params: Record) -> None:
         """Tell it something."""

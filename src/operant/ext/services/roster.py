@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from operant.ext.services.commands import ServiceCommands
@@ -34,6 +34,7 @@ class Post:
         self.keeper = keeper
         self.journal = journal
         self.slots = Slots(keeper, told.agent)
+        self.configuring = asyncio.Lock()
         self._lost: set[str] = set()
 
     def lose(self, lines: Iterable[str]) -> None:
@@ -90,6 +91,12 @@ class Roster:
             for name, told in found.items():
                 await self._see(name, told)
             self._offer()
+
+    def configure(self, configuration: Mapping[str, Mapping[str, str]]) -> None:
+        """Let services have this from now on; those that run are told when theirs is another one."""
+        self._workshop.configuration = configuration
+        for post in self._posts.values():
+            self._configure(post)
 
     def post(self, service: str) -> Post:
         """Return a service. Raises `NotFound`."""
@@ -230,6 +237,29 @@ class Roster:
         if post is not None:
             self._place(post)
             self._offer()
+            self._configure(post)  # it may have been edited while this version started
+
+    def _configure(self, post: Post) -> None:
+        if not self._settled(post):
+            self._group.create_task(self._configured(post))
+
+    def _settled(self, post: Post) -> bool:
+        """Tell whether a service that runs has the configuration that it should have."""
+        current = post.keeper.current
+        return current is None or current.configuration == self._workshop.configured(post.told.skill)
+
+    async def _configured(self, post: Post) -> None:
+        """Tell a service its configuration, one after another when it is edited again meanwhile."""
+        async with post.configuring:
+            current = post.keeper.current
+            if current is None or self._settled(post):
+                return
+            try:
+                await current.configure(self._workshop.configured(post.told.skill))
+            except (OperantError, TimeoutError) as error:
+                why = plain(error.sentence) if isinstance(error, OperantError) else "it did not answer"
+                again = f"`operant skill reload {post.told.name}` starts it anew with it"
+                post.journal.say("warning", f"it did not take its new configuration: {why}; {again}")
 
     def _place(self, post: Post) -> None:
         """Register the handlers of a service: those it has, or those it had while it is down."""

@@ -18,5 +18,5 @@ class ServiceSettings(Record):
     ] = ()
     configuration: Annotated[
         dict[str, dict[str, str]],
-        Meta(description="By skill: names and texts that its service is given when it registers."),
+        Meta(description="By skill: names and texts that its service is given when it registers, and after an edit."),
     ] = {}

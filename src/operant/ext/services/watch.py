@@ -1,4 +1,4 @@
-"""See when something changes in the folders of skills."""
+"""See when something changes in the folders of skills, and in the configuration of their services."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from operant.ext.services.roster import Roster
+from operant.ext.services.settings import ServiceSettings
 from operant.sdk import Host, NotFound, OperantError, SkillRoots
 
 DEBOUNCE_MS = 300
@@ -24,6 +25,8 @@ class Watch:
     def __init__(self, host: Host, roster: Roster) -> None:
         self._host = host
         self._roster = roster
+        self._file = Path(host.home) / "operant.yaml"
+        self._marks = _marks(self._file)
 
     async def run(self) -> None:
         """Watch, for ever."""
@@ -53,11 +56,25 @@ class Watch:
         """Watch the folders that there are, until there are others."""
         folders = await self._folders()
         async for changes in watched(folders):
+            await self._configure()
             there = await self._folders()
             if changes or there != folders:
                 await self._roster.look()
             if there != folders:
                 return
+
+    async def _configure(self) -> None:
+        """Give services what the configuration has for them by now, when the file is not as it was."""
+        now = _marks(self._file)
+        if now == self._marks:
+            return
+        self._marks = now
+        try:
+            settings: ServiceSettings = await asyncio.to_thread(self._host.reread)
+        except OperantError as error:
+            _log.warning("the configuration of services stays as it was: %s", error.sentence)
+        else:
+            self._roster.configure(settings.configuration)
 
     async def _folders(self) -> list[Path]:
         """Return the folders of skills that there are."""
@@ -71,3 +88,12 @@ class Watch:
             return await self._host.call(SkillRoots(agent=agent))
         except NotFound:  # without skills there are no services
             return ()
+
+
+def _marks(file: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

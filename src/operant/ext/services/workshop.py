@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from operant.ext.services.clerk import ServiceClerk
@@ -54,10 +55,14 @@ class Workshop:
 
     def __init__(self, host: Host, settings: ServiceSettings) -> None:
         self._host = host
-        self.configuration = settings.configuration
+        self.configuration: Mapping[str, Mapping[str, str]] = settings.configuration
         self._state = Path(host.state)
         self._sockets: Path | None = None
         self._started = 0
+
+    def configured(self, skill: str) -> dict[str, str]:
+        """Return the configuration of the service of a skill."""
+        return dict(self.configuration.get(skill, {}))
 
     def stash(self, service: str) -> Stash:
         """Return the copies of a service."""
@@ -175,7 +180,7 @@ class OneService:
             command=command,
             socket=socket,
             granted=told.wants,
-            configuration=self._workshop.configuration.get(told.skill, {}),
+            configuration=self._workshop.configured(told.skill),
             hooks=told.hooks,
             remote=told.remote,
         )
