@@ -98,6 +98,7 @@ class SystemCalls:
 
     async def invoke(self, who: Principal, call: ToolInvoke) -> ToolResult:
         """Run a tool through the gate, on record."""
+        whole(call)
         kernel = self._kernel
         agent = kernel.agents.get(call.agent)
         key = call.session or f"tools/{agent.name}"
@@ -111,7 +112,7 @@ class SystemCalls:
         limits = agent.limits
         async with Deadline(limits.turn_s, limits.stall_notice_s, lambda idle: None) as deadline:
             acting = Acting(kernel.house, talk, agent, deadline)
-            request = ToolCall(id=kernel.ids.new(), name=call.name, arguments=_json(whole(call.arguments)))
+            request = ToolCall(id=kernel.ids.new(), name=call.name, arguments=_json(call.arguments))
             result = await acting.single(
                 request, f"{who.kind}:{who.id}", may_decide=allowed(who, ApprovalAnswer.capability)
             )
