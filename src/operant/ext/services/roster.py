@@ -11,10 +11,9 @@ from operant.ext.services.commands import ServiceCommands
 from operant.ext.services.contents import Contents
 from operant.ext.services.declared import Declared, services_of
 from operant.ext.services.grants import Grant, Grants
-from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import Keeper, Target, slowly
+from operant.ext.services.post import Post
 from operant.ext.services.settings import ServiceSettings
-from operant.ext.services.slots import Slots
 from operant.ext.services.tools import ServiceTools
 from operant.ext.services.wire import HookWanted
 from operant.ext.services.workshop import Workshop
@@ -22,27 +21,6 @@ from operant.kit.text import plain
 from operant.sdk import POINTS, Host, Invalid, NotFound, OperantError, ServiceInfo, SkillInfo, SkillList
 
 _log = logging.getLogger("operant.services")
-
-
-class Post:
-    """One service with all that belongs to it."""
-
-    def __init__(self, told: Declared, keeper: Keeper, journal: Journal) -> None:
-        self.told = told
-        self.digest = ""
-        self.fault = ""
-        self.keeper = keeper
-        self.journal = journal
-        self.slots = Slots(keeper, told.agent)
-        self.configuring = asyncio.Lock()
-        self._lost: set[str] = set()
-
-    def lose(self, lines: Iterable[str]) -> None:
-        """Log what it offers and nobody gets, once as long as it is so."""
-        now = set(lines)
-        for line in sorted(now - self._lost):
-            self.journal.say("warning", line)
-        self._lost = now
 
 
 class Roster:
@@ -240,26 +218,9 @@ class Roster:
             self._configure(post)  # it may have been edited while this version started
 
     def _configure(self, post: Post) -> None:
-        if not self._settled(post):
-            self._group.create_task(self._configured(post))
-
-    def _settled(self, post: Post) -> bool:
-        """Tell whether a service that runs has the configuration that it should have."""
-        current = post.keeper.current
-        return current is None or current.configuration == self._workshop.configured(post.told.skill)
-
-    async def _configured(self, post: Post) -> None:
-        """Tell a service its configuration, one after another when it is edited again meanwhile."""
-        async with post.configuring:
-            current = post.keeper.current
-            if current is None or self._settled(post):
-                return
-            try:
-                await current.configure(self._workshop.configured(post.told.skill))
-            except (OperantError, TimeoutError) as error:
-                why = plain(error.sentence) if isinstance(error, OperantError) else "it did not answer"
-                again = f"`operant skill reload {post.told.name}` starts it anew with it"
-                post.journal.say("warning", f"it did not take its new configuration: {why}; {again}")
+        post.configuration = self._workshop.configured(post.told.skill)
+        if post.unsettled:
+            self._group.create_task(post.configure())
 
     def _place(self, post: Post) -> None:
         """Register the handlers of a service: those it has, or those it had while it is down."""
