@@ -12,8 +12,9 @@ from msgspec import Meta
 from operant.app.bindings import Binding
 from operant.app.extensions import load_name, section_of
 from operant.app.fit import Fitting, make, unknown_key
+from operant.app.neighbours import is_there
 from operant.app.profiles import check_profile
-from operant.kernel.errors import Invalid, OperantError
+from operant.kernel.errors import Broken, Invalid, OperantError
 from operant.kernel.records import Limits, Record
 from operant.kit.egress import Allowance, Denied
 from operant.kit.secret import Secret
@@ -278,8 +279,12 @@ def describe(extensions: Sequence[Extension] = ()) -> list[Row]:
     own = {"defaults": Defaults, "extensions": ExtensionSettings, "egress": EgressSettings, "sandbox": SandboxSettings}
     found = [row for name, kind in own.items() for row in rows(name, kind)]
     for extension in extensions:
-        if extension.settings:
+        if not extension.settings:
+            continue
+        try:
             found.extend(rows(section_of(extension), load_name(extension.settings)))
+        except Broken:  # `operant doctor` names it
+            continue
     return found
 
 
@@ -362,6 +367,7 @@ class _Loading:
             "bindings": tuple[Binding, ...],
         }
         self._settings = {section_of(one): one.settings for one in extensions if one.settings}
+        self._loaded = {one.name for one in extensions}
         self._unchecked: list[str] = []
 
     def config(self) -> Config:
@@ -422,6 +428,9 @@ class _Loading:
         known = {**self._kinds, **self._settings}
         if key in known:
             return True
+        if isinstance(key, str) and key not in self._loaded and is_there(self._home, key):
+            self._unchecked.append(key)  # what it would be checked against cannot be loaded
+            return False
         self._faults.append(f"{self._raw.where((str(key),))}: {key}: {unknown_key(str(key), known)}")
         return False
 

@@ -144,7 +144,9 @@ def _store(findings: Sequence[Finding]) -> Iterator[Check]:
 
 
 def _problem(text: str) -> Check:
-    return Check(name="problem", state="warn", text=text, hint="what was valid before stays in force")
+    broken = text.startswith("extension ")
+    hint = "mend it, or take it away; the others go on" if broken else "what was valid before stays in force"
+    return Check(name="problem", state="warn", text=text, hint=hint)
 
 
 def _models(models: Sequence[ModelInfo]) -> Iterator[Check]:

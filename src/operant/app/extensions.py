@@ -16,7 +16,10 @@ from operant.sdk.extension import Extension
 GROUP = "operant.extensions"
 """Entry point group in which other distributions name their `Extension`."""
 
-UNLOADABLE = (ImportError, SyntaxError, AttributeError, LookupError, NameError, OSError, TypeError, ValueError)
+UNLOADABLE = (
+    *(ImportError, SyntaxError, AttributeError, LookupError, NameError, OSError, TypeError, ValueError),
+    *(ArithmeticError, AssertionError, RuntimeError),
+)
 """What importing a broken module raises."""
 
 _log = logging.getLogger("operant.extensions")
@@ -44,7 +47,7 @@ def find_extensions(package: str = "operant.ext", group: str = GROUP) -> Found:
         try:
             extension = load()
         except UNLOADABLE as error:
-            _log.exception("extension %s cannot be declared", name)
+            _log.info("extension %s cannot be declared", name, exc_info=True)  # the reason is told; this says where
             unusable.append(Unusable(name=name, reason=describe_fault(error)))
             continue
         if not isinstance(extension, Extension):

@@ -21,13 +21,15 @@ import msgspec
 from operant.app.extensions import UNLOADABLE, Found, Unusable, describe_fault, find_extensions
 from operant.sdk.extension import Extension
 
+FOLDER = "extensions"
+
 _log = logging.getLogger("operant.extensions")
 
 
 def find_all(home: Path, find: Callable[[], Found] = find_extensions) -> Found:
     """Return all extensions: those that are installed, and those of a home; an installed one keeps its name."""
     installed = find()
-    own = _own(home / "extensions")
+    own = _own(home / FOLDER)
     taken = {one.name for one in installed.extensions}
     twice = tuple(
         Unusable(name=one.name, reason=f"there is already an extension {one.name}")
@@ -36,6 +38,11 @@ def find_all(home: Path, find: Callable[[], Found] = find_extensions) -> Found:
     )
     fresh = tuple(one for one in own.extensions if one.name not in taken)
     return Found(extensions=(*installed.extensions, *fresh), unusable=(*installed.unusable, *own.unusable, *twice))
+
+
+def is_there(home: Path, name: str) -> bool:
+    """Tell whether a home has the file or folder of such an extension, also when it cannot be loaded."""
+    return name in _names(home / FOLDER)
 
 
 def _own(folder: Path) -> Found:
@@ -49,15 +56,16 @@ def _own(folder: Path) -> Found:
     for name in names:
         module = f"{package}.{name}"
         try:
-            declared = importlib.import_module(module).extension
+            declared = getattr(importlib.import_module(module), "extension", None)
         except UNLOADABLE as error:
-            _log.exception("extension %s cannot be declared", name)
+            _log.info("extension %s cannot be declared", name, exc_info=True)  # the reason is told; this says where
             unusable.append(Unusable(name=name, reason=describe_fault(error)))
             continue
         if isinstance(declared, Extension):
             extensions.append(_placed(declared, module))
         else:
-            unusable.append(Unusable(name=name, reason="what it declares is not an Extension"))
+            what = "it names no `extension`" if declared is None else "what it declares is not an Extension"
+            unusable.append(Unusable(name=name, reason=what))
     return Found(extensions=tuple(extensions), unusable=tuple(unusable))
 
 
