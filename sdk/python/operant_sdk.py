@@ -18,11 +18,12 @@ The function is called once and returns what the service does, all of it optiona
     commands  {name: command(handler(arguments, input, call), "what it does")}; returns a text, or (code, output, error)
     events    {point: handler(input)}
     timers    {name: handler(data)}, see `kernel.timer`
+    started   handler(), once it is registered: the place for what is done at the start, such as setting a timer
     configured handler(configuration), stopping handler()
 
 `kernel` makes syscalls: `kernel.call("session.get", session="x")`, `kernel.state`, `kernel.secret(NAME)`,
-`kernel.log(text)`, `kernel.timer(name, after_s=60)`; also while a hook is answered. Handlers may run side by side, in
-threads, and may be `async`.
+`kernel.log(text)`, `kernel.timer(name, after_s=60)`; from its registration on, also while a hook is answered. Handlers
+may run side by side, in threads, and may be `async`.
 """
 
 import base64
@@ -118,6 +119,10 @@ class Kernel:
 
     def log(self, text, level="info"):
         """Write a line into the log of the service."""
+        if not self._service.registered:
+            sys.stdout.write(f"{text}\n")  # which is a line in the log too
+            sys.stdout.flush()
+            return
         self._service.tell("log", {"text": str(text), "level": level})
 
     def secret(self, name):
@@ -180,13 +185,14 @@ class Service:
         self._function = function
         self._token = token
         self._adapt = adapt or (lambda point, handler: handler)
+        self.registered = False
         self.kernel = Kernel(self)
 
     def run(self):
         """Register, then answer until the connection ends."""
         wanted = self._function(self.kernel) if inspect.signature(self._function).parameters else self._function()
         self._wants = wanted = wanted or {}
-        unknown = set(wanted) - {"hooks", "tools", "commands", "events", "timers", "configured", "stopping"}
+        unknown = set(wanted) - {"hooks", "tools", "commands", "events", "timers", "started", "configured", "stopping"}
         if unknown:
             sys.exit(f"The service says {', '.join(sorted(unknown))}, which means nothing.")
         self._last = 1
@@ -196,11 +202,19 @@ class Service:
             sys.exit(answer.get("error", {}).get("message", "Operant hung up."))
         self.kernel.configuration = answer["result"].get("configuration", {})
         self.kernel.granted = answer["result"].get("granted", [])
+        self.registered = True
         self._more()
+        try:
+            if "started" in wanted:
+                _finished(wanted["started"]())
+        except Exception:  # supervisor: the author's code; the service goes on, and its log says why
+            traceback.print_exc()
         self._ended.wait()
 
     def call(self, method, parameters):
         """Make a syscall. Raises `Failed`."""
+        if not self.registered:
+            raise Failed("The service is not registered yet; do it in `started` or in a handler.", "unavailable")
         done = threading.Event()
         with self._counting:
             self._last += 1

@@ -33,6 +33,8 @@ export interface Wanted {
   commands?: Record<string, Command>;
   events?: Record<string, (input: any) => Now<unknown>>;
   timers?: Record<string, (data: string) => Now<unknown>>;
+  /** Once it is registered: the place for what is done at the start, such as setting a timer. */
+  started?: () => Now<unknown>;
   configured?: (configuration: Record<string, string>) => Now<unknown>;
   stopping?: () => Now<unknown>;
 }

@@ -66,6 +66,7 @@ class Service {
     this.waiting = new Map();
     /** @type {import("./index.d.ts").Wanted} */
     this.wants = {};
+    this.registered = false;
     this.kernel = makeKernel(this);
     this.socket.setEncoding("utf8");
     this.socket.on("data", (text) => this.heard(String(text)));
@@ -87,9 +88,15 @@ class Service {
       });
       this.kernel.configuration = answer.configuration ?? {};
       this.kernel.granted = answer.granted ?? [];
+      this.registered = true;
     } catch (error) {
       console.error(error instanceof Failed ? error.message : error);
       process.exit(1);
+    }
+    try {
+      await this.wants.started?.();
+    } catch (error) {
+      console.error(error); // the author's code; the service goes on, and its log says why
     }
   }
 
@@ -197,8 +204,11 @@ class Service {
 
 /** @param {Service} service @returns {import("./index.d.ts").Kernel} */
 function makeKernel(service) {
-  const call = (/** @type {string} */ name, /** @type {Record<string, unknown>} */ parameters = {}) =>
-    service.call(name, parameters);
+  const early = "The service is not registered yet; do it in `started` or in a handler.";
+  const call = async (/** @type {string} */ name, /** @type {Record<string, unknown>} */ parameters = {}) => {
+    if (!service.registered) throw new Failed(early, "unavailable");
+    return service.call(name, parameters);
+  };
   /** @type {import("./index.d.ts").Kernel["state"]["page"]} */
   const page = (prefix = "", { after = null, limit = 1000 } = {}) =>
     call("service.state.list", { prefix, after, limit });
@@ -206,7 +216,8 @@ function makeKernel(service) {
     configuration: {},
     granted: [],
     call,
-    log: (text, level = "info") => service.tell("log", { text: String(text), level }),
+    log: (text, level = "info") =>
+      service.registered ? service.tell("log", { text: String(text), level }) : console.log(text),
     secret: (name) => call("service.secret", { name }),
     timer: (name, { afterS = 0, everyS = 0, data = "" } = {}) =>
       call("service.timer.set", { name, after_s: afterS, every_s: everyS, data }),

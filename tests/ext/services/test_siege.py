@@ -17,7 +17,7 @@ import pytest
 from operant.ext.services.journal import Journal
 from operant.kernel.syscalls import KvSet, ServiceRevoke, SessionOpen, SkillReload, SkillStop
 from operant.kit.clock import SystemClock
-from operant.sdk import POINTS, StoreStopped
+from operant.sdk import POINTS, Conflict, StoreStopped
 from operant.sdk.testing.server import ScriptedServer
 from tests.cli.process import Operant
 from tests.ext.services.house import GUARD, house, processes, write_skill
@@ -178,14 +178,17 @@ async def test_what_breaks_in_a_syscall_or_a_folder_of_one_service_ends_no_other
         write_skill(home, "odd", {"service.py": ""})
         Path(os.fsdecode(os.fsencode(home / "skills" / "odd") + b"/\xff\xfe")).touch()
         write_skill(home, "zero", {}, service="exec: a\0b")
-        write_skill(home, "none", {"service.py": ""}, hooks="no.such.point tool.before")
+        write_skill(home, "none", {"service.py": ""}, hooks="tool.before")
+        write_skill(home, "nowhere", {"service.py": ""}, hooks="no.such.point tool.before")
         await there.call(SkillReload())
         for name in ("odd", "zero", "none"):
             await there.grant(name)
+        with pytest.raises(Conflict, match="There is no hook"):
+            await there.grant("nowhere")
         assert (await there.info("watcher")).state == "running"
         assert (await there.info("watcher")).restarts == 0
         assert "could not decide" in await there.shell("echo fine"), "what `none` declares is guarded from now on"
-        for name in ("odd", "zero", "none"):
+        for name in ("odd", "zero", "none", "nowhere"):
             shutil.rmtree(home / "skills" / name)
         await there.call(SkillReload())
         assert "bad word" in await there.shell("echo bad")

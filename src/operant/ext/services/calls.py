@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from operant.ext.services.clerk import OWN, own_service
-from operant.ext.services.roster import Roster
+from operant.ext.services.roster import Post, Roster
 from operant.ext.services.timers import LONGEST_S
 from operant.ext.services.wire import LONGEST
 from operant.sdk import (
@@ -62,8 +62,7 @@ class ServiceCalls:
 
     async def revoke(self, who: Principal, call: ServiceRevoke) -> ServiceInfo:
         """Take it back."""
-        await self._roster.known()
-        if self._roster.trusts(self._roster.post(call.service).told):
+        if self._roster.trusts((await self._post(call.service)).told):
             raise Conflict(f"{call.service} is trusted.", "Take it out of services.trusted, or stop it.")
         await self._roster.grants.revoke(call.service)
         revoked = await self._directed(call.service)
@@ -72,8 +71,7 @@ class ServiceCalls:
 
     async def start(self, who: Principal, call: SkillStart) -> ServiceInfo:
         """Start a service."""
-        await self._roster.known()
-        post = self._roster.post(call.skill)
+        post = await self._post(call.skill)
         if not self._roster.grants.of(call.skill).digests:
             raise Conflict(f"{call.skill} was not allowed to run.", f"`operant skill grant {call.skill}` allows it.")
         await self._roster.grants.stop(call.skill, False)
@@ -83,8 +81,7 @@ class ServiceCalls:
 
     async def stop(self, who: Principal, call: SkillStop) -> ServiceInfo:
         """Stop a service."""
-        await self._roster.known()
-        self._roster.post(call.skill)
+        await self._post(call.skill)
         await self._roster.grants.stop(call.skill, True)
         return await self._directed(call.skill)
 
@@ -98,8 +95,16 @@ class ServiceCalls:
 
     async def logs(self, who: Principal, call: ServiceLogs) -> tuple[str, ...]:
         """Return the last lines."""
+        return await asyncio.to_thread((await self._post(call.service)).journal.tail, call.lines)
+
+    async def _post(self, service: str) -> Post:
+        """Return a service, also one that came into being a moment ago. Raises `NotFound`."""
         await self._roster.known()
-        return await asyncio.to_thread(self._roster.post(call.service).journal.tail, call.lines)
+        try:
+            return self._roster.post(service)
+        except NotFound:
+            await self._roster.look()
+            return self._roster.post(service)
 
     async def _directed(self, service: str) -> ServiceInfo:
         post = self._roster.post(service)

@@ -16,10 +16,12 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from operant.sdk import Invalid, Record, SkillInfo
+from operant.kit.nearest import nearest
+from operant.sdk import POINTS, Invalid, Point, Record, SkillInfo
 
 _INTERPRETERS = {
     ".js": ("node",),
@@ -31,8 +33,9 @@ _INTERPRETERS = {
     ".rb": ("ruby",),
 }
 
-
 REMOTE = "remote"
+SETUP = "setup.sh"
+"""What runs once in the copy of a skill, before the first start; it may make the program of the service."""
 
 
 class Declared(Record):
@@ -101,6 +104,27 @@ def declared(skill: SkillInfo, agent: str) -> Declared | None:
 _KINDS = "Name a file, `exec: PROGRAM …`, or `mcp: PROGRAM …` for an MCP server."
 
 
+def check(told: Declared) -> None:
+    """Refuse what could never run. Raises `Invalid`."""
+    for point in told.hooks:
+        try:
+            point_of(point)
+        except Invalid as error:
+            raise Invalid(f"operant.hooks: {error.sentence}", error.hint) from error
+    folder = Path(told.folder)
+    if not told.remote and not (folder / SETUP).is_file():
+        words_of(told.skill, told.command, folder)
+
+
+def point_of(name: str) -> Point[Any, Any]:
+    """Return a hook point. Raises `Invalid`."""
+    if name not in POINTS:
+        near = nearest(name, POINTS)
+        meant = f"; did you mean {near}?" if near else "."
+        raise Invalid(f"There is no hook {name!r}{meant}", "The reference of hooks lists those there are.")
+    return POINTS[name]
+
+
 def words_of(skill: str, command: str, folder: Path) -> tuple[str, ...]:
     """Return the command line of a skill's service whose files are in `folder`. Raises `Invalid`."""
     kind, colon, rest = command.partition(":")
@@ -109,7 +133,7 @@ def words_of(skill: str, command: str, folder: Path) -> tuple[str, ...]:
     if colon and kind == "mcp":
         return (sys.executable, "-m", "operant_mcp", skill, *_executed(rest, folder))
     if colon and kind in ("http", "https"):
-        raise Invalid(f"A service of the kind {kind!r} cannot be started.", _KINDS)
+        raise Invalid(f"operant.service: a service of the kind {kind!r} cannot be started.", _KINDS)
     path = _within(command, folder)
     if path.suffix == ".py":
         return (sys.executable, "-m", "operant_sdk", str(path))
@@ -120,9 +144,9 @@ def _executed(line: str, folder: Path) -> tuple[str, ...]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise Invalid(f"The command {line.strip()!r} cannot be read: {error}.") from error
+        raise Invalid(f"operant.service: the command {line.strip()!r} cannot be read: {error}.") from error
     if not words:
-        raise Invalid("The service names no command.")
+        raise Invalid("operant.service: `exec:` names no command.")
     first = str(_within(words[0], folder)) if "/" in words[0] and not words[0].startswith("/") else words[0]
     return (first, *words[1:])
 
@@ -130,7 +154,7 @@ def _executed(line: str, folder: Path) -> tuple[str, ...]:
 def _within(name: str, folder: Path) -> Path:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise Invalid(f"The service {name} is no file of the skill.", "It stands in `metadata` as operant.service.")
+        raise Invalid(f"operant.service: {name} is no file of the skill.")
     return path
 
 

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from operant.ext.services.declared import point_of
+from operant.ext.services.ending import WRONG_CONFIGURATION, told
 from operant.ext.services.line import Line, TooLong
 from operant.ext.services.wire import (
     HEARTBEAT_S,
@@ -39,8 +41,6 @@ CONFIGURE_S = 20.0
 MISSED = 3
 """Heartbeats in a row without an answer after which a service is taken for dead."""
 LEAVE_S = 5.0
-WRONG_CONFIGURATION = 78
-"""The exit code by which a service says that trying again is of no use."""
 
 _log = logging.getLogger("operant.services")
 
@@ -135,10 +135,8 @@ class Generation:
     @property
     def reason(self) -> str:
         """Say why it is gone."""
-        if self.final:
-            return "it says that its configuration is wrong (exit code 78)"
-        ended = f"its process ended with code {self.code}" if self.code is not None else ""
-        return self._reason or ended or "it hung up"
+        ended = told(self.code, self.plan.command.argv) if self.code is not None else ""
+        return ended if self.final else self._reason or ended or "it hung up"
 
     async def registered(self) -> None:
         """Wait until it has registered. Raises `Unfit`."""
@@ -238,6 +236,13 @@ class Generation:
             self._fail(f"what it registers is wrong: {words}")
             self._leaving.set()
 
+    def refuse(self, sentence: str) -> None:
+        """Answer its registration that it cannot be, and let it end."""
+        if self.register is not None:
+            self._line.refuse(self._first, Fault(INVALID_REQUEST, sentence, ErrorData("invalid")))
+            self.register = None
+        self.leave(sentence)
+
     def welcome(self) -> None:
         """Answer its registration: from now on it is asked."""
         plan = self.plan
@@ -265,6 +270,8 @@ class Generation:
         beyond = sorted({one.point for one in wanted.hooks} - set(self.plan.hooks)) if self.plan.hooks else []
         if beyond:
             raise Invalid(f"The skill does not declare the hooks {', '.join(beyond)}.", "Add them to operant.hooks.")
+        for point in (*(one.point for one in wanted.hooks), *wanted.events):
+            point_of(point)
         self._first = message.id
         return wanted
 

@@ -79,6 +79,8 @@ class Keeper:
         if target == self._target and otherwise == self._idle:
             return
         self._target, self._idle = target, otherwise
+        if self.state == "degraded" and target and self.current and self.current.plan.digest == self.digest:
+            self._be("running", "")  # what runs is what is wanted again
         self._begin_anew()
 
     def again(self) -> None:
@@ -158,7 +160,8 @@ class Keeper:
             await self._settled.wait()
         if self.current is not None and self.current.alive:
             return self.current
-        raise Unavailable(f"The service {self.name} is not running ({self.reason or self.state}).")
+        why = f"The service {self.name} is not running ({self.reason or self.state})."
+        raise Unavailable(f"{why} `operant skill logs {self.name}` says more.")
 
     def over(self, session: str) -> None:
         """Note that the turn of a session is over."""
@@ -219,7 +222,7 @@ class Keeper:
         replaces = self.current
         if replaces is None:
             self._settled.clear()
-            self._be("starting", "")
+            self._be("starting", self.reason)  # why it ended the last time
         self.starts += 1
         self._pace.started(self._clock.monotonic())
         if target.declared.remote and replaces is None:
@@ -263,6 +266,9 @@ class Keeper:
             await fresh.registered()
             await self._workshop.examine(fresh)
             fits = True
+        except Unfit as unfit:
+            fresh.refuse(str(unfit))
+            raise
         finally:
             if not fits:
                 fresh.leave("it did not register")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from operant.ext.services.commands import ServiceCommands
 from operant.ext.services.contents import Contents
-from operant.ext.services.declared import Declared, services_of
+from operant.ext.services.declared import Declared, check, services_of
 from operant.ext.services.grants import Grant, Grants
 from operant.ext.services.keeper import Keeper, Target, slowly
 from operant.ext.services.post import Post
@@ -93,7 +93,7 @@ class Roster:
         keeper, told = post.keeper, post.told
         current, grant = keeper.current, self.grants.of(told.name)
         register = current.register if current else None
-        weak = slowly(current) or _stale(post)
+        weak = post.fault or slowly(current) or _stale(post)
         hooks = tuple(dict.fromkeys(one.point for one in (register.hooks if register else grant.hooks)))
         return ServiceInfo(
             name=told.name,
@@ -193,7 +193,7 @@ class Roster:
             post = self._posts[name] = Post(told, keeper, journal)
             self._group.create_task(_kept(keeper))
         try:
-            digest, fault = await asyncio.to_thread(self._contents.digest, Path(told.folder), told.words), ""
+            digest, fault = await asyncio.to_thread(self._looked_at, told), ""
         except (Invalid, OSError) as error:
             digest, fault = "", plain(error.line() if isinstance(error, OperantError) else str(error))
         if digest != post.digest and digest not in self.grants.of(name).digests and not self.trusts(told):
@@ -203,6 +203,11 @@ class Roster:
         await self.direct(post)
         if other:
             await self.tidy(post)
+
+    def _looked_at(self, told: Declared) -> str:
+        """Return the digest of what could run. Raises `Invalid` for what could not."""
+        check(told)
+        return self._contents.digest(Path(told.folder), told.words)
 
     def _leave(self, post: Post) -> None:
         self._contents.forget(Path(post.told.folder))
@@ -262,6 +267,6 @@ async def _kept(keeper: Keeper) -> None:
 
 def _stale(post: Post) -> str:
     """Say that another content runs than the folder has by now; an empty text when it does not."""
-    if not post.keeper.enabled or post.fault or post.keeper.digest == post.digest:
+    if not post.keeper.enabled or post.keeper.digest == post.digest:
         return ""
     return f"its folder has changed; `operant skill grant {post.told.name}` allows the new version"

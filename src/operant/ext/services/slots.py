@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from operant.ext.services.declared import point_of
 from operant.ext.services.keeper import Keeper
 from operant.ext.services.wire import HookAnswer, HookWanted, Told
 from operant.sdk import (
-    POINTS,
     SERVICE_START_BEFORE,
     Allow,
     Ask,
@@ -106,13 +106,6 @@ class Slot:
             raise Invalid(f"The output of {self._point.name} has no {', '.join(strange)}.")
         before: dict[str, Any] = msgspec.to_builtins(output) if output is not None else {}
         return {**before, **answer.output}
-
-
-def point_of(name: str) -> Point[Any, Any]:
-    """Return a hook point. Raises `Invalid`."""
-    if name not in POINTS:
-        raise Invalid(f"There is no hook {name!r}.", "The reference of hooks lists those there are.")
-    return POINTS[name]
 
 
 def _agent(input: Record) -> str | None:

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from operant.ext.services.clerk import ServiceClerk
-from operant.ext.services.declared import Declared, words_of
+from operant.ext.services.declared import SETUP, Declared, words_of
 from operant.ext.services.generation import Clerk, Generation, Plan, Unfit
 from operant.ext.services.journal import Journal
 from operant.ext.services.keeper import State, Target
 from operant.ext.services.settings import ServiceSettings
-from operant.ext.services.slots import point_of
 from operant.ext.services.stash import Stash
 from operant.ext.services.tools import ServiceTools
 from operant.kit import proc
@@ -31,7 +30,6 @@ from operant.sdk import (
     CallContext,
     Command,
     Host,
-    Invalid,
     Nothing,
     OperantError,
     Reject,
@@ -43,7 +41,6 @@ from operant.sdk import (
 _HERE = Path(__file__).parent
 SDKS = next(place for place in (_HERE / "sdks", _HERE.parents[3] / "sdk") if place.is_dir() or place.name == "sdk")
 """What services are written with: inside the package, or at the top of a checkout."""
-SETUP = "setup.sh"
 SETUP_S = 600.0
 _LONGEST_SOCKET = 90
 """Bytes of a path that a service can still connect to: 108 on Linux, less elsewhere."""
@@ -115,26 +112,23 @@ class OneService:
         self._tools = tools
 
     async def examine(self, fresh: Generation) -> None:
-        """Refuse tools whose names somebody else has, and points that there are not. Raises `Unfit`."""
+        """Refuse tools whose names somebody else has, and places that are named twice. Raises `Unfit`."""
         register = fresh.register
         assert register is not None
         places = [(one.point, one.phase) for one in register.hooks]
         twice = sorted({point for point, phase in places if places.count((point, phase)) > 1})
         twice += sorted({event for event in register.events if register.events.count(event) > 1})
-        try:
-            for point in (*(one.point for one in register.hooks), *register.events):
-                point_of(point)
-        except Invalid as error:
-            raise Unfit(error.line()) from error
         if twice:
             raise Unfit(f"it registers twice at {', '.join(twice)}")
         taken = await self._taken() if register.tools else {}
         shadowing = sorted(taken.keys() & {one.name for one in register.tools})
         if shadowing:
-            raise Unfit(f"there is a tool {shadowing[0]} already", final=True)
+            raise Unfit(f"there is a tool {shadowing[0]} already; call it otherwise", final=True)
 
     def tell(self, state: State, reason: str) -> None:
-        """Tell observers when it comes and goes."""
+        """Tell observers when it comes and goes, and its log what became of it."""
+        if state != "starting":
+            self._journal.say("operant", f"{state}: {reason}" if reason else state)
         points = {"running": SKILL_STARTED, "stopped": SKILL_STOPPED, "waiting": SKILL_STOPPED, "failed": SKILL_FAILED}
         point = points.get(state)
         if point is not None:
@@ -165,11 +159,11 @@ class OneService:
         try:
             folder = await asyncio.to_thread(stash.keep, Path(told.folder), target.digest, told.words)
             socket = self._workshop.socket(told.name)
-            words = () if told.remote else words_of(told.skill, told.command, folder)
-            command = self._command(words, folder, stash.data, socket)
             if not told.remote and not stash.is_ready(target.digest):
                 await self._set_up(folder, told)
                 stash.set_ready(target.digest)
+            words = () if told.remote else words_of(told.skill, told.command, folder)  # perhaps setup has just made it
+            command = self._command(words, folder, stash.data, socket)
         except (OperantError, OSError, ValueError) as error:  # ValueError: a name with a zero byte in it
             sentence = error.line() if isinstance(error, OperantError) else str(error)
             raise Unfit(sentence, final=True) from error
