@@ -16,7 +16,7 @@ from operant.app.config import SandboxSettings, load_config
 from operant.app.home import Home
 from operant.app.means import find_means
 from operant.app.neighbours import find_all
-from operant.kernel.errors import Invalid, OperantError
+from operant.kernel.errors import Invalid, NotFound, OperantError
 from operant.kernel.records import Agent, OutboxItem
 from operant.kernel.syscalls import (
     AgentList,
@@ -26,6 +26,8 @@ from operant.kernel.syscalls import (
     MessageList,
     ModelInfo,
     ModelList,
+    ServiceInfo,
+    ServiceList,
     Status,
     StoreCheck,
 )
@@ -125,6 +127,7 @@ async def look(link: Client, *, full: bool = False, hosting: bool = False) -> li
         *_models(await link.call(ModelList())),
         _agents(agents),
         *_unconfined(agents),
+        *_services(await _services_of(link), hosting=hosting),
         *_letters(await link.call(MessageList(dead=True))),
     ]
 
@@ -163,6 +166,27 @@ def _models(models: Sequence[ModelInfo]) -> Iterator[Check]:
     for one in models[1:]:
         state = "ok" if one.ready else "warn"
         yield Check(name="models", state=state, text=f"then {one.model}", hint="" if one.ready else missing)
+
+
+async def _services_of(link: Client) -> tuple[ServiceInfo, ...]:
+    try:
+        return await link.call(ServiceList())
+    except NotFound:  # their extension is switched off
+        return ()
+
+
+def _services(services: Sequence[ServiceInfo], *, hosting: bool) -> Iterator[Check]:
+    """Say which do not run although they were allowed to, and which wait for a yes."""
+    well = ", ".join(one.name for one in services if one.state in ("running", "starting"))
+    if well:
+        yield Check(name="services", state="ok", text=well)
+    for one in services:
+        if one.state in ("running", "starting", "stopped") or (one.state == "waiting" and hosting):
+            continue
+        text = f"{one.name} is {one.state}{f': {one.reason}' if one.reason else ''}"
+        asks = one.state == "ungranted" and one.digest
+        hint = f"operant skill grant {one.name}" if asks else f"operant skill logs {one.name}"
+        yield Check(name="services", state="fail" if one.state == "failed" else "warn", text=text, hint=hint)
 
 
 def _agents(agents: Sequence[Agent]) -> Check:

@@ -12,7 +12,6 @@ from operant.cli.output import coloured, dim, json_option, print_json, print_tab
 from operant.kernel.syscalls import (
     ServiceGrant,
     ServiceInfo,
-    ServiceList,
     ServiceLogs,
     ServiceRevoke,
     SkillAdd,
@@ -95,12 +94,22 @@ def load(name: str, agent: str) -> None:
     say_text(call(SkillGet(skill=name, agent=agent)).body.strip())
 
 
+def _folder(path: str) -> Path:
+    """Return the folder of a skill; its SKILL.md stands for it too."""
+    place = Path(path).absolute()
+    if place.is_dir():
+        return place
+    if place.name == "SKILL.md":
+        return place.parent
+    raise click.UsageError(f"{path} is not the folder of a skill.")
+
+
 @command.command("add", help="Copy the folder of a skill into the home; nothing of it is run.")
-@click.argument("path", type=click.Path(exists=True, file_okay=False))
+@click.argument("path", type=click.Path(exists=True))
 @json_option
 def add(path: str, as_json: bool) -> None:
     """Add a skill."""
-    info = call(SkillAdd(path=str(Path(path).absolute())))
+    info = call(SkillAdd(path=str(_folder(path))))
     print_json(info) if as_json else say(f"{info.name} is there: {_state(info)}.")
 
 
@@ -126,25 +135,29 @@ def reset(name: str, every: bool, as_json: bool) -> None:
     """Reset shipped skills."""
     if bool(name) == every:
         raise click.UsageError("Name one skill, or say --all.")
-    aside = call(SkillReset(skill=name))
+    back = call(SkillReset(skill=name))
     if as_json:
-        print_json({"aside": aside})
+        print_json({"aside": back})
         return
-    say(f"Put aside: {', '.join(aside)}." if aside else "Nothing was changed.")
+    for one in back:
+        say(f"{one} is back. If there was one of your own in its place, it is in skills/.trash of the home.")
+    if not back:
+        say("Nothing was changed.")
 
 
 @command.command("validate", help="Check the folder of a skill by the letter of the standard; 1 when it fails.")
-@click.argument("path", type=click.Path(exists=True, file_okay=False))
+@click.argument("path", type=click.Path(exists=True))
 @json_option
 def validate(path: str, as_json: bool) -> int:
     """Check a skill."""
-    findings = call(SkillValidate(path=str(Path(path).absolute())))
+    folder = _folder(path)
+    findings = call(SkillValidate(path=str(folder)))
     if as_json:
         print_json({"ok": not findings, "faults": [one.sentence for one in findings]})
     for one in () if as_json else findings:
         say(f"{coloured('✗', 'red')} {one_line(one.sentence, 300)}")
     if not findings and not as_json:
-        say(f"{coloured('✓', 'green')} {Path(path).name} is valid.")
+        say(f"{coloured('✓', 'green')} {folder.name} is valid.")
     return 1 if findings else 0
 
 
@@ -155,34 +168,58 @@ def validate(path: str, as_json: bool) -> int:
 @json_option
 def services(as_json: bool) -> None:
     """Print services."""
-    found = call(ServiceList())
+    found = call(SkillReload())
     if as_json:
         print_json(found)
         return
     rows = [(one.name, one.state, ", ".join(one.hooks), ", ".join((*one.tools, *one.commands))) for one in found]
     print_table(("service", "state", "hooks", "tools and commands"), rows, "No skill has a service.")
     for one in found:
-        if one.reason:
-            say(dim(f"{one.name}: {one_line(one.reason, 300)}"))
+        words = ". ".join(filter(None, (one_line(one.reason, 300).rstrip("."), _next(one))))
+        if words:
+            say(dim(f"{one.name}: {words}"))
+
+
+def _next(one: ServiceInfo) -> str:
+    """Say what a person does about a service that does not run."""
+    if one.state == "ungranted":
+        return f"`operant skill grant {one.name}` shows what it asks for" if one.digest else ""
+    if one.state == "stopped":
+        return f"`operant skill start {one.name}` starts it"
+    if one.state == "failed":
+        return f"`operant skill logs {one.name}` says more, `operant skill start {one.name}` tries again"
+    return f"`operant skill logs {one.name}` prints it" if "its log" in one.reason else ""
 
 
 @command.command("grant", help="Let the service of a skill run, as it is now; a change asks again.")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def grant(name: str, yes: bool, as_json: bool) -> None:
+def grant(name: str, yes: bool, as_json: bool) -> int:
     """Show what a service asks for, and allow it."""
-    found = {one.name: one for one in call(ServiceList())}
-    if name not in found:
-        call(ServiceLogs(service=name, lines=0))  # says that there is none, and which there are
-        return
-    asked = found[name]
+    asked = next((one for one in call(SkillReload()) if one.name == name), None)
+    if asked is None or not asked.digest:
+        return _print_service(call(ServiceGrant(service=name)), as_json)  # says why it cannot be
+    if asked.state == "running" and asked.running == asked.digest:
+        print_json(asked) if as_json else say(f"{name} runs already, as it is now; you have allowed it.")
+        return 0
     if not as_json:
         for line in _asked(asked):
             say_text(line)
-    if not yes and not click.confirm("Let it run?", default=False, err=True):
-        raise click.Abort
-    _print_service(call(ServiceGrant(service=name, digest=asked.digest)), as_json)
+    if not yes and not _confirmed():
+        return 1
+    return _print_service(call(ServiceGrant(service=name, digest=asked.digest)), as_json)
+
+
+def _confirmed() -> bool:
+    try:
+        wanted = click.confirm("Let it run?", default=False, err=True)
+    except click.Abort:
+        click.echo("Nothing was granted. Without a terminal: --yes.", err=True)
+        raise
+    if not wanted:
+        click.echo("Nothing was granted.", err=True)
+    return wanted
 
 
 def _asked(one: ServiceInfo) -> list[str]:
@@ -190,7 +227,7 @@ def _asked(one: ServiceInfo) -> list[str]:
     return [
         f"{strong(one.name)} runs {one.command} {where}.",
         f"  files    {one.path}",
-        f"  content  {one.digest[:16] or 'cannot be read: ' + one.reason}",
+        f"  content  {one.digest[:16]}",
         f"  hooks    {', '.join(one.hooks) or 'anywhere that it asks for'}",
         f"  calls    {', '.join(one.wants) or 'none'}",
         f"  network  {', '.join(one.network) or 'none'}",
@@ -198,11 +235,15 @@ def _asked(one: ServiceInfo) -> list[str]:
     ]
 
 
-def _print_service(one: ServiceInfo, as_json: bool) -> None:
+def _print_service(one: ServiceInfo, as_json: bool) -> int:
+    """Print how a service stands now; 1 when it failed."""
     if as_json:
         print_json(one)
-        return
-    say(f"{one.name}: {one.state}{f' ({one_line(one.reason, 300)})' if one.reason else ''}.")
+    else:
+        say(f"{one.name}: {one.state}{f' ({one_line(one.reason, 300)})' if one.reason else ''}.")
+        if one.state != "ungranted" and _next(one):
+            say(dim(f"{_next(one)}."))
+    return 1 if one.state == "failed" else 0
 
 
 @command.command("revoke", help="Take back what the service of a skill may do; it ends.")
@@ -216,9 +257,9 @@ def revoke(name: str, as_json: bool) -> None:
 @command.command("start", help="Start the service of a skill, also one that failed.")
 @click.argument("name")
 @json_option
-def start(name: str, as_json: bool) -> None:
+def start(name: str, as_json: bool) -> int:
     """Start a service."""
-    _print_service(call(SkillStart(skill=name)), as_json)
+    return _print_service(call(SkillStart(skill=name)), as_json)
 
 
 @command.command("stop", help="Stop the service of a skill; a guard that is stopped guards nothing.")
@@ -229,7 +270,7 @@ def stop(name: str, as_json: bool) -> None:
     _print_service(call(SkillStop(skill=name)), as_json)
 
 
-@command.command("logs", help="Print what the service of a skill wrote.")
+@command.command("logs", help="Print what the service of a skill wrote, and what became of it.")
 @click.argument("name")
 @click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
 @json_option
@@ -241,3 +282,5 @@ def logs(name: str, lines: int, as_json: bool) -> None:
         return
     for line in told:
         say_text(line)
+    if not told:
+        click.echo(f"{name} has written nothing yet.", err=True)

@@ -90,3 +90,12 @@ def test_no_text_breaks_the_reader(text: str, folder: str) -> None:
             assert read_skill(one, folder).description
         except Unreadable as error:
             assert str(error)
+
+
+def test_a_colon_below_metadata_is_forgiven_too_and_the_letter_says_what_to_do() -> None:
+    text = "---\nname: a\ndescription: A.\nmetadata:\n  operant.service: exec: node ./service.js --fast\n---\nB.\n"
+    read = read_skill(text, "a")
+    assert read.metadata == {"operant.service": "exec: node ./service.js --fast"}
+    assert "a value with a colon is not in quotes" in read.warnings
+    (fault,) = check_skill(text, "a")
+    assert fault.startswith("line 5: ") and fault.endswith("; a value with a colon takes quotes")

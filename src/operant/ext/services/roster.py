@@ -80,7 +80,8 @@ class Roster:
         """Return a service. Raises `NotFound`."""
         if service not in self._posts:
             names = ", ".join(sorted(self._posts)) or "none"
-            raise NotFound(f"No skill {service!r} has a service.", f"There are: {names}.")
+            hint = f"There are: {names}. `operant skill list` says which skills cannot be read."
+            raise NotFound(f"No skill {service!r} has a service.", hint)
         return self._posts[service]
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from operant.ext.skills.format import FILE, Unreadable, check_skill, read_skill
+from operant.ext.skills.format import FILE, Unreadable, check_skill, decoded, read_skill
 from operant.ext.skills.shelf import SHIPPED, Shelf
 from operant.sdk import (
     Conflict,
@@ -97,8 +97,8 @@ class SkillCalls:
         if not file.is_file():
             raise NotFound(f"There is no {FILE} in {source}.", "Name the folder of a skill.")
         try:
-            name = read_skill(file.read_text("utf-8"), source.name).name
-        except (Unreadable, OSError, UnicodeDecodeError) as error:
+            name = read_skill(decoded(file.read_bytes()), source.name).name
+        except (Unreadable, OSError) as error:
             raise Invalid(f"{file} is no skill: {error}.") from error
         if "/" in name or name.startswith("."):
             raise Invalid(f"{name!r} cannot be the name of a skill.")
@@ -113,10 +113,16 @@ class SkillCalls:
         return name
 
     def _own(self, name: str) -> Path:
+        """Return the folder of a skill of the home: of this name, or with a skill of this name in it."""
         folder = self._folder / name
-        if "/" in name or name.startswith(".") or not (folder / FILE).is_file():
-            raise NotFound(f"There is no skill {name!r} in {self._folder}.", "Only those of the home can be removed.")
-        return folder
+        if "/" in name or name.startswith("."):
+            raise NotFound(f"{name!r} cannot be the name of a skill.", "`operant skill list` has their names.")
+        if (folder / FILE).is_file():
+            return folder
+        for one in self._shelf.all(self._host.agents.get("")):
+            if one.name == name and one.source == "home":
+                return Path(one.path)
+        raise NotFound(f"There is no skill {name!r} in {self._folder}.", "Only those of the home can be removed.")
 
 
 def _shipped() -> set[str]:
@@ -131,7 +137,9 @@ def _files(folder: str) -> tuple[str, ...]:
 def _validated(path: str) -> tuple[Finding, ...]:
     source = Path(path).expanduser()
     try:
-        text = (source / FILE).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = decoded((source / FILE).read_bytes())
+    except Unreadable as error:
+        return (Finding(name=source.name, ok=False, sentence=str(error)),)
+    except OSError as error:
         raise NotFound(f"{source / FILE} cannot be read: {error}.", "Name the folder of a skill.") from error
     return tuple(Finding(name=source.name, ok=False, sentence=fault) for fault in check_skill(text, source.name))

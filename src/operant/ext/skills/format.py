@@ -21,7 +21,7 @@ KEYS = ("name", "description", "license", "compatibility", "allowed-tools", "met
 OURS = ("service", "env")
 """Keys at the top that older programs write; they belong under `metadata`."""
 _REMARK = re.compile(r"\A\ufeff?(?:[ \t]*(?:#.*)?\r?\n)+(?=---[ \t]*\r?\n)")
-_COLON = re.compile(r"^([a-z-]+):[ \t]+(?![\"'|>\[{])(.*:[ \t].*)$", re.MULTILINE)
+_COLON = re.compile(r"^([ \t]*[A-Za-z][\w.-]*):[ \t]+(?![\"'|>\[{])(.*:[ \t].*)$", re.MULTILINE)
 
 
 class Unreadable(Exception):
@@ -67,12 +67,21 @@ def read_skill(text: str, folder: str) -> Text:
     )
 
 
+def decoded(data: bytes) -> str:
+    """Return the text of a file. Raises `Unreadable`."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable("it is no text in UTF-8") from error
+
+
 def check_skill(text: str, folder: str) -> list[str]:
     """Return what is wrong with a skill by the letter of the standard."""
     try:
         matter = read_matter(text)
     except YamlError as error:
-        return [f"line {error.line}: {error.sentence}"]
+        colon = "; a value with a colon takes quotes" if _COLON.search(text) else ""
+        return [f"line {error.line}: {error.sentence}{colon}"]
     data: Any = matter.settings.data
     return faults(_mapping(data), folder) if isinstance(data, dict) else ["it has no frontmatter"]
 

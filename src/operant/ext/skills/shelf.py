@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from operant.ext.skills.format import FILE, Text, Unreadable, read_skill
+from operant.ext.skills.format import FILE, Text, Unreadable, decoded, read_skill
 from operant.ext.skills.settings import SkillSettings
 from operant.kit.beneath import Beneath, FileError
 from operant.sdk import Agent, Record, SkillInfo
@@ -82,7 +82,7 @@ class Shelf:
             if info.name in taken:
                 listed.append(msgspec.structs.replace(info, state="hidden", lacks=(f"hidden by {taken[info.name]}",)))
                 continue
-            taken[info.name] = info.source
+            taken[info.name] = info.path
             listed.append(info)
         return tuple(sorted(listed, key=lambda one: (one.name, one.state == "hidden")))
 
@@ -139,8 +139,8 @@ class Shelf:
         try:
             with Beneath(path) as files:
                 data = files.read_bytes(file.name, MOST_BYTES)
-            text = read_skill(data.decode(), folder.name)
-        except (Unreadable, FileError, OSError, UnicodeDecodeError) as error:
+            text = read_skill(decoded(data), folder.name)
+        except (Unreadable, FileError, OSError) as error:
             _log.warning("the skill %s cannot be read: %s", path, error)
             broken = SkillInfo(name=folder.name, source=root.source, path=path, state="broken", lacks=(str(error),))
             return Skill(info=broken, text=Text(name=folder.name, description="", body=""), folder=path)
