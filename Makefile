@@ -43,7 +43,8 @@ define install
 	else \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)'; \
-	fi
+	fi; \
+	echo 'The command is $(BIN)/operant; `. $(BIN)/activate` puts `operant` on PATH'
 endef
 
 .PHONY: help install run test check fmt docs bench

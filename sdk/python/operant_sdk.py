@@ -429,10 +429,18 @@ def _hide():
         return
 
 
+def _complain(kind, error, trace):
+    """Print what went wrong in the author's file, without our own lines above it."""
+    while trace and (trace.tb_frame.f_code.co_filename == __file__ or "runpy" in trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    traceback.print_exception(kind, error, trace)
+
+
 def main():
     """Run the file of a service: what it defines is served when it does not serve itself."""
     import runpy
 
+    sys.excepthook = _complain
     sys.modules.setdefault("operant_sdk", sys.modules["__main__"])
     path = sys.argv[1]
     sys.argv = sys.argv[1:]

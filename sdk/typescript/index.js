@@ -78,7 +78,7 @@ class Service {
   async run(define, token) {
     try {
       this.wants = (await define(this.kernel)) ?? {};
-      const answer = await this.call("register", {
+      await this.call("register", {
         protocol: PROTOCOL,
         token,
         hooks: listed(this.wants.hooks, "point"),
@@ -86,9 +86,6 @@ class Service {
         commands: listed(this.wants.commands, "name"),
         events: Object.keys(this.wants.events ?? {}),
       });
-      this.kernel.configuration = answer.configuration ?? {};
-      this.kernel.granted = answer.granted ?? [];
-      this.registered = true;
     } catch (error) {
       console.error(error instanceof Failed ? error.message : error);
       process.exit(1);
@@ -98,6 +95,13 @@ class Service {
     } catch (error) {
       console.error(error); // the author's code; the service goes on, and its log says why
     }
+  }
+
+  /** Note the answer to the registration. @param {any} answer */
+  enter(answer) {
+    this.kernel.configuration = answer.configuration ?? {};
+    this.kernel.granted = answer.granted ?? [];
+    this.registered = true;
   }
 
   /** @param {string} method @param {Record<string, unknown>} params @returns {Promise<any>} */
@@ -130,6 +134,7 @@ class Service {
       const slot = this.waiting.get(message.id);
       this.waiting.delete(message.id);
       if (!slot) return;
+      if (!message.error && !this.registered) this.enter(message.result); // before what stands behind it is taken
       if (message.error) slot.reject(new Failed(message.error.message, message.error.data?.code, message.error.data?.hint));
       else slot.resolve(message.result);
       return;

@@ -79,6 +79,14 @@ def test_what_cannot_run_is_not_asked_about(served: Operant) -> None:
     served("skill", "remove", "lacks")
 
 
+def test_one_that_runs_elsewhere_is_told_how_to_connect(served: Operant) -> None:
+    put(served.home, "far", {}, service="remote")
+    granted = served("skill", "grant", "far", "--yes").out
+    assert "far runs elsewhere, and connects." in granted
+    assert "`operant token add far --scope service:far`" in granted
+    served("skill", "remove", "far")
+
+
 def test_logs_of_one_that_said_nothing_are_not_just_empty(served: Operant) -> None:
     put(served.home, "quiet", {"service.py": GUARD})
     logs = served("skill", "logs", "quiet")

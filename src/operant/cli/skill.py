@@ -28,6 +28,7 @@ from operant.kernel.syscalls import (
 
 _COLOURS = {"ready": "green", "missing": "yellow", "hidden": "", "broken": "red"}
 _WIDTH = 70
+_REMOTE = "remote"
 
 
 @click.group(help="List, show, add, check and remove skills (SKILL.md, the Agent Skills standard).")
@@ -188,6 +189,8 @@ def _next(one: ServiceInfo) -> str:
         return f"`operant skill start {one.name}` starts it"
     if one.state == "failed":
         return f"`operant skill logs {one.name}` says more, `operant skill start {one.name}` tries again"
+    if one.state == "waiting" and one.command == _REMOTE:
+        return f"`operant token add {one.name} --scope service:{one.name}` makes the token that it connects with"
     return f"`operant skill logs {one.name}` prints it" if "its log" in one.reason else ""
 
 
@@ -224,8 +227,9 @@ def _confirmed() -> bool:
 
 def _asked(one: ServiceInfo) -> list[str]:
     where = "in the sandbox" if one.sandbox else "OUTSIDE OF THE SANDBOX, with all that you may do"
+    runs = "runs elsewhere, and connects" if one.command == _REMOTE else f"runs {one.command} {where}"
     return [
-        f"{strong(one.name)} runs {one.command} {where}.",
+        f"{strong(one.name)} {runs}.",
         f"  files    {one.path}",
         f"  content  {one.digest[:16]}",
         f"  hooks    {', '.join(one.hooks) or 'anywhere that it asks for'}",

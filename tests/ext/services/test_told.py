@@ -127,6 +127,18 @@ async def test_a_folder_counts_for_whoever_names_it_before_it_was_seen(tmp_path:
             await there.call(SkillStart(skill="other"))
 
 
+async def test_a_traceback_begins_where_the_author_wrote(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "typo", {"service.py": "x = 1\nundefined()\n"})
+    write_skill(home, "syntax", {"service.py": "def (\n"})
+    async with house(home, server) as there:
+        for name, line, words in (("typo", 2, "NameError"), ("syntax", 1, "SyntaxError")):
+            await there.grant(name)
+            log = await there.log(name)
+            assert f'service.py", line {line}' in log and words in log
+            assert "runpy" not in log and "operant_sdk" not in log
+
+
 STARTED = """
 from operant_sdk import Failed, define_service, tool
 
