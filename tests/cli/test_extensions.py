@@ -46,6 +46,23 @@ def test_one_that_cannot_be_loaded_does_not_keep_the_others_from_starting(
     assert "Traceback" not in ran.err + doctor.err + operant("config", "check").err
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ('phase="valid"', "The handler of careful at tool.before has phase='valid'. It takes 'mutate' or 'validate'."),
+        ('fail="shut"', "The handler of careful at tool.before has fail='shut'. It takes 'closed' or 'open'."),
+    ],
+)
+def test_a_guard_with_a_typo_in_its_options_is_named(operant: Operant, options: str, why: str) -> None:
+    operant("init")
+    hooks = (
+        f"    async def guard(input, output):\n        return None\n\n    host.hook(TOOL_BEFORE, guard, {options})\n"
+    )
+    text = CAREFUL.replace("    yield", f"{hooks}    yield").replace("import Ext", "import TOOL_BEFORE, Ext")
+    (operant.home / "extensions" / "careful.py").write_text(text)
+    assert f"extension careful: {why}" in operant("doctor").out
+
+
 def test_a_section_that_nobody_has_is_still_an_error(operant: Operant) -> None:
     operant("init")
     (operant.home / "extensions" / "careful.py").write_text("def (\n")

@@ -10,7 +10,7 @@ import msgspec
 
 from operant.app.confine import Confinement
 from operant.app.mounts import Mounts
-from operant.kernel.errors import Conflict, Missing, OperantError, Unavailable
+from operant.kernel.errors import Conflict, Invalid, Missing, OperantError, Unavailable
 from operant.kernel.hooks import Registration, Ruling
 from operant.kernel.kernel import Kernel
 from operant.kernel.points import TOOL_ENV, EnvInput, EnvOutput, Point, Reject
@@ -22,6 +22,9 @@ from operant.sdk.extension import Command, Commands, Launch
 from operant.sdk.local import LocalClient
 from operant.sdk.mount import Mount
 from operant.sdk.whole import whole
+
+_PHASES = ("mutate", "validate")
+_FAILS = ("", "closed", "open")
 
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
@@ -126,7 +129,11 @@ class ExtensionHost:
         fail: Literal["closed", "open", ""] = "",
         timeout_s: float = 5.0,
     ) -> None:
-        """Register a handler; gates fail closed unless told otherwise, everything else fails open."""
+        """Register a handler; gates fail closed unless told otherwise, everything else fails open. Raises `Invalid`."""
+        for key, told, known in (("phase", phase, _PHASES), ("fail", fail, _FAILS)):
+            if told not in known:
+                words = " or ".join(repr(one) for one in known if one)
+                raise Invalid(f"The handler of {self.author} at {point.name} has {key}={told!r}. It takes {words}.")
         registration = Registration(
             point=point.name,
             author=self.author,
