@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from operant.ext.services.ending import told
 from operant.kernel.syscalls import ServiceGrant, SkillStart
 from operant.sdk import Conflict
 from operant.sdk.testing.server import ScriptedServer
@@ -104,6 +105,13 @@ async def test_how_its_process_ended_is_said_and_stands_in_its_log(
     async with house(home, server) as there:
         assert (await there.grant("ends")).reason == why
         assert f": {why}" in await there.log("ends")
+
+
+def test_codes_that_say_more_than_their_number() -> None:
+    node = ("node", "--experimental-strip-types", "service.ts")
+    assert told(9, node) == "this Node cannot run TypeScript; 22.6 or newer can"
+    assert told(9, ("node", "service.js")) == "its process ended with code 9; its log says why"
+    assert told(-15, ()) == told(143, ()) == "its process was ended by signal 15"
 
 
 async def test_a_gate_that_waits_says_what_is_wrong(tmp_path: Path, server: ScriptedServer) -> None:
