@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from operant.app.agents import AgentFiles, add_agent, remove_agent
-from operant.app.config import AgentSettings, Config, Defaults
+from operant.app.config import AgentSettings, Config, Defaults, load_config
 from operant.app.home import Home
 from operant.kernel.errors import Conflict, Invalid, NotFound
 from operant.kernel.ports import Clock
@@ -92,6 +93,26 @@ def test_an_invalid_edit_is_reported_and_the_last_valid_version_stays(home: Home
     clock.advance(1)
     assert agents.get("").limits.max_steps == 8
     assert agents.problems() == ()
+
+
+def test_an_edit_of_the_settings_counts_too_and_one_that_is_not_valid_does_not(home: Home, clock: ManualClock) -> None:
+    home.config.write_text("agents: {operant: {approval: {shell: allow}}}\n", "utf-8")
+    read = partial(load_config, home.path, {})
+    agents = AgentFiles(home, read(), clock, {}.get, read)
+    assert agents.get("").approval == {"shell": "allow"}
+    home.config.write_text("agents: {operant: {approval: {shell: deny}}, other: {}}\n", "utf-8")
+    clock.advance(1)
+    assert agents.get("").approval == {"shell": "deny"}
+    assert [one.name for one in agents.list()] == ["operant", "other"]
+    home.config.write_text("agents: {operant: {aproval: {shell: allow}}}\n", "utf-8")
+    clock.advance(1)
+    assert agents.get("").approval == {"shell": "deny"}
+    (problem,) = agents.problems()
+    assert (problem.where, problem.sentence[:15]) == ("settings", "operant.yaml:1:")
+    home.config.write_text("sandbox: {memory_mb: 100}\n", "utf-8")
+    clock.advance(1)
+    assert agents.get("").approval == {} and agents.problems() == ()
+    assert agents.late() == "operant.yaml: sandbox: changed, and counts from the next start on"
 
 
 def test_an_agent_whose_file_was_never_valid_may_use_no_tools(home: Home, clock: ManualClock) -> None:

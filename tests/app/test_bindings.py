@@ -100,7 +100,7 @@ async def test_an_edit_counts_from_the_next_message_on(made: System) -> None:
 async def test_an_edit_that_is_not_valid_changes_nothing_and_is_reported(made: System) -> None:
     rebind(made, [{"agent": "nobody", "chat": "5"}])
     assert (await made.kernel.call(OWNER, AgentWhich(channel="memory", chat="-100123"))).agent == "researcher"
-    (problem,) = [one for one in made.problems() if one.startswith("bindings")]
+    (problem,) = [one for one in made.problems() if one.startswith("settings")]
     assert "there is no agent 'nobody'" in problem
 
 

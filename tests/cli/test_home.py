@@ -117,3 +117,15 @@ def test_the_doctor_sees_a_broken_agent_file_and_a_missing_key(operant: Operant)
     assert "NO_KEY is not set" in text
     assert "AGENT.md" in text
     assert "sandbox" in text
+
+
+def test_an_edit_of_the_settings_counts_in_a_program_that_runs(operant: Operant) -> None:
+    operant.allow(shell="allow")
+    with operant.serving():
+        assert "hi" in operant("run", 'run "echo hi"').out
+        (operant.home / "operant.yaml").write_text("defaults: {approval: {shell: deny}}\nbudgets: {day: {usd: 5}}\n")
+        refused = operant("run", 'run "echo hi"').out
+        assert "Not allowed" in refused
+        doctor = operant("doctor").out
+        assert "operant.yaml: budgets: changed, and counts from the next start on" in doctor
+        assert "stop Operant and start it again" in doctor

@@ -13,6 +13,7 @@ import msgspec
 
 from operant.app.bindings import Bindings
 from operant.app.config import AgentSettings, Config, PermissionSettings, overlay
+from operant.app.current import Current
 from operant.app.home import Home
 from operant.app.lineage import Lineage
 from operant.app.plain import Print, fingerprint, read_plain
@@ -62,12 +63,11 @@ class AgentFiles:
         read: Callable[[], Config] | None = None,
     ) -> None:
         self._home = home
-        self._config = config
         self._clock = clock
         self._find = find
         self._known: dict[str, _Known] = {}
-        again = read or (lambda: config)
-        self._bindings = Bindings(home.config, config.bindings, lambda: again().bindings)
+        self._current = Current(home.config, config, read or (lambda: config))
+        self._bindings = Bindings(lambda: self._config.bindings)
         self._lineage = Lineage(home.agents, home.preamble, self.get, find)
 
     def get(self, name: str) -> Agent:
@@ -99,9 +99,12 @@ class AgentFiles:
         helpers = [
             Problem(where=at, sentence=words) for name in self._known for at, words in self._lineage.problems(name)
         ]
-        self._bindings.look()
-        lines = [Problem(where="bindings", sentence=self._bindings.problem)] if self._bindings.problem else []
-        return (*found, *helpers, *lines)
+        settings = self._current.problem
+        return (*found, *helpers, *([Problem(where="settings", sentence=settings)] if settings else []))
+
+    def late(self) -> str:
+        """Say which settings have changed and count only from the next start on; an empty text for none."""
+        return self._current.late()
 
     def check(self, name: str, text: str) -> None:
         """Raise `Invalid` for an AGENT.md that would not be valid."""
@@ -126,7 +129,7 @@ class AgentFiles:
         paths = self._paths(name)
         if known.agent is None:
             self._furnish(name)
-        prints = tuple(map(fingerprint, paths))
+        prints = tuple(map(fingerprint, (*paths, self._home.config)))
         if known.agent is None or prints != known.prints:
             known.prints = prints
             self._read(name, paths, known)
@@ -134,6 +137,10 @@ class AgentFiles:
         if known.agent is not None and known.agent.helpers != helpers:
             known.agent = msgspec.structs.replace(known.agent, helpers=helpers)
         return known
+
+    @property
+    def _config(self) -> Config:
+        return self._current.now()
 
     def _furnish(self, name: str) -> None:
         try:

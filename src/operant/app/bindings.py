@@ -1,24 +1,18 @@
-"""Which agent answers where: the list `bindings` of the configuration, as the file stands now."""
+"""Which agent answers where: the list `bindings` of the configuration."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from operant.app.plain import Print, fingerprint
-from operant.kernel.errors import OperantError
 from operant.kernel.records import Address, Chosen, Record
 
 ANY = "any"
 
 Place = str | int
 """Ids of chats are often numbers, which YAML reads as such."""
-
-_log = logging.getLogger("operant.agents")
 
 
 class Binding(Record):
@@ -51,35 +45,19 @@ class Binding(Record):
 
 
 class Bindings:
-    """The rules in force; a file that is not valid leaves the last valid ones."""
+    """The rules that `read` returns, as they are then."""
 
-    def __init__(self, file: Path, rules: Sequence[Binding], read: Callable[[], Sequence[Binding]]) -> None:
-        self._file = file
-        self._rules = rules
+    def __init__(self, read: Callable[[], Sequence[Binding]]) -> None:
         self._read = read
-        self._print: Print = fingerprint(file)
-        self.problem = ""
 
     def which(self, address: Address, user: str, default: str) -> Chosen:
         """Return who answers: the agent of the first rule that fits, else the default one."""
-        self.look()
-        for number, rule in enumerate(self._rules, 1):
+        rules = self._read()
+        for number, rule in enumerate(rules, 1):
             if rule.fits(address, user):
                 return Chosen(agent=rule.agent, why=f"binding {number} says so ({rule.words()})", bound=True)
-        there = "no binding fits" if self._rules else "there are no bindings"
+        there = "no binding fits" if rules else "there are no bindings"
         return Chosen(agent=default, why=f"{there}, so the default agent answers")
-
-    def look(self) -> None:
-        """Read the rules again when the file is not as it was."""
-        now = fingerprint(self._file)
-        if now == self._print:
-            return
-        self._print = now
-        try:
-            self._rules, self.problem = self._read(), ""
-        except OperantError as error:
-            self.problem = error.sentence
-            _log.warning("the bindings stay as they were: %s", error.sentence)
 
 
 def fits(rule: str, value: str) -> bool:

@@ -97,7 +97,8 @@ class System:
         extensions = [f"extension {one.name}: {one.reason}" for one in self.residence.unusable]
         files = [f"{one.where}: {line}" for one in self.agents.problems() for line in one.sentence.splitlines()]
         unchecked = [f"operant.yaml: nobody can check the section {name}" for name in self.config.unchecked]
-        return (*extensions, *files, *unchecked)
+        late = self.agents.late()
+        return (*extensions, *files, *unchecked, *([late] if late else []))
 
 
 def options(

@@ -147,8 +147,11 @@ def _store(findings: Sequence[Finding]) -> Iterator[Check]:
 
 
 def _problem(text: str) -> Check:
-    broken = text.startswith("extension ")
-    hint = "mend it, or take it away; the others go on" if broken else "what was valid before stays in force"
+    hint = "what was valid before stays in force"
+    if text.startswith("extension "):
+        hint = "mend it, or take it away; the others go on"
+    elif text.endswith("next start on"):
+        hint = "stop Operant and start it again"
     return Check(name="problem", state="warn", text=text, hint=hint)
 
 
