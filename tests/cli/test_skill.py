@@ -49,7 +49,9 @@ def test_a_guard_is_written_and_refuses_in_four_commands(served: Operant) -> Non
     assert "that would delete everything" in served("tool", "run", "shell", '{"command": "echo rm -rf /"}').out
     assert "running" in served("skill", "logs", "my-guard").out
 
+    assert served("skill", "reload", "my-guard").out == "my-guard: running.\n"
     assert "`operant skill start my-guard`" in served("skill", "stop", "my-guard").out
+    assert "my-guard: stopped." in served("skill", "reload", "my-guard").out
     assert served("skill", "start", "my-guard").code == 0
     served("skill", "remove", "my-guard")
 

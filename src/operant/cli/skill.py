@@ -49,10 +49,13 @@ def list_skills(agent: str, as_json: bool) -> None:
 )
 @click.argument("name", default="")
 @json_option
-def reload(name: str, as_json: bool) -> None:
-    """Print skills as they are now."""
-    call(SkillReload(skill=name))
+def reload(name: str, as_json: bool) -> int:
+    """Print skills as they are now, or how the service stands that was started anew."""
+    found = call(SkillReload(skill=name))
+    if name:
+        return _print_service(next(one for one in found if one.name == name), as_json)
     _print_list("", as_json)
+    return 0
 
 
 def _print_list(agent: str, as_json: bool) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from operant.app.build import Options, running
+from operant.app.home import Home
 from operant.ext.services.ending import told
-from operant.kernel.syscalls import ServiceGrant, SkillStart
+from operant.kernel.syscalls import ServiceGrant, SkillStart, SkillStop
 from operant.sdk import Conflict
 from operant.sdk.testing.server import ScriptedServer
 from tests.ext.services.house import GUARD, House, house, write_skill
@@ -46,6 +48,21 @@ async def test_a_hook_point_that_there_is_not_is_said_at_once_and_to_the_service
             "what it registers is wrong: There is no hook 'tool.befor'; did you mean tool.before?"
         )
         assert "operant waiting: what it registers is wrong" in await there.log("typo")
+
+
+async def test_looking_at_it_writes_nothing_into_its_log(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    write_skill(home, "guard", {"service.py": GUARD.format(word="bad", reason="no")})
+    async with house(home, server) as there:
+        await there.info("guard")
+        assert await there.log("guard") == ""
+        await there.grant("guard")
+        await there.call(SkillStop(skill="guard"))
+        said = [line.split(maxsplit=1)[1] for line in (await there.log("guard")).splitlines()]
+        assert said == ["operant running", "operant stopped"]
+    async with running(Home(home), Options(env={}, overrides={}, work=False)) as made:
+        await House(made).info("guard")
+        assert len((await House(made).log("guard")).splitlines()) == 2
 
 
 async def test_what_it_declares_is_looked_at_before_anybody_grants_it(tmp_path: Path, server: ScriptedServer) -> None:

@@ -90,7 +90,9 @@ class ServiceCalls:
         await self._roster.known()
         await self._roster.look()
         if call.skill:
-            self._roster.post(call.skill).keeper.again()
+            keeper = self._roster.post(call.skill).keeper
+            keeper.again()
+            await keeper.settled()
         return await self.list(who, ServiceList())
 
     async def logs(self, who: Principal, call: ServiceLogs) -> tuple[str, ...]:

@@ -110,6 +110,7 @@ class OneService:
         self._host = host
         self._journal = journal
         self._tools = tools
+        self._began = False
 
     async def examine(self, fresh: Generation) -> None:
         """Refuse tools whose names somebody else has, and places that are named twice. Raises `Unfit`."""
@@ -127,7 +128,8 @@ class OneService:
 
     def tell(self, state: State, reason: str) -> None:
         """Tell observers when it comes and goes, and its log what became of it."""
-        if state != "starting":
+        self._began = self._began or state == "starting"
+        if self._began and state != "starting":
             self._journal.say("operant", f"{state}: {reason}" if reason else state)
         points = {"running": SKILL_STARTED, "stopped": SKILL_STOPPED, "waiting": SKILL_STOPPED, "failed": SKILL_FAILED}
         point = points.get(state)
