@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -221,6 +221,11 @@ class ExtensionHost:
     def client(self, principal: Principal) -> LocalClient:
         """Return a way to this system for somebody with only their capabilities."""
         return LocalClient(self._assembly.need_kernel, principal)
+
+    def paused(self, session: str) -> AbstractContextManager[None]:
+        """Let the time limit of the turn at work in a session stand still."""
+        turn = self._assembly.need_kernel().sessions.get(session).turn
+        return nullcontext() if turn is None else turn.deadline.paused()
 
     async def judge(self, point: Point[In, Out], input: In, output: Out) -> Ruling[Out]:
         """Pass a gate or a transform."""

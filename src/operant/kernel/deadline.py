@@ -17,7 +17,7 @@ class Deadline:
         self._notice_s = notice_s
         self._notify = notify
         self._timer: asyncio.TimerHandle | None = None
-        self._paused = 0
+        self._paused, self._left = 0, limit_s
         self._last = self._loop.time()
         self.stopped = False
 
@@ -43,19 +43,18 @@ class Deadline:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Let the clock stand still."""
-        when = self._scope.when()
-        left = None if when is None else when - self._loop.time()
-        self._paused += 1
-        if not self.stopped:
+        """Let the clock stand still; several may have it so at once."""
+        if not self._paused and not self.stopped:
+            self._left = (self._scope.when() or 0.0) - self._loop.time()
             self._scope.reschedule(None)
+        self._paused += 1
         try:
             yield
         finally:
             self._paused -= 1
             self.beat()
-            if not self.stopped and not self._scope.expired():
-                self._scope.reschedule(None if left is None else self._loop.time() + left)
+            if not (self._paused or self.stopped or self._scope.expired()):
+                self._scope.reschedule(self._loop.time() + self._left)
 
     def _look(self) -> None:
         idle = self._loop.time() - self._last

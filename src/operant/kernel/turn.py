@@ -72,8 +72,8 @@ class Turn:
         self._talk = talk
         self._agent = agent
         limits = agent.limits
-        self._deadline = Deadline(limits.turn_s, limits.stall_notice_s, self._notice)
-        self._acting = Acting(house, talk, agent, self._deadline)
+        self.deadline = Deadline(limits.turn_s, limits.stall_notice_s, self._notice)
+        self._acting = Acting(house, talk, agent, self.deadline)
 
     @property
     def id(self) -> str:
@@ -82,7 +82,7 @@ class Turn:
 
     def stop(self) -> None:
         """End the turn now: cancel the model's stream, kill what tools run."""
-        self._deadline.stop()
+        self.deadline.stop()
 
     async def run(self, item: InboxItem | None, problem: str = "") -> None:
         """Work until the turn has ended; without an item, go on with the open one. A problem ends it at once.
@@ -98,13 +98,13 @@ class Turn:
 
     async def _supervised(self, item: InboxItem | None, problem: str) -> Ended | None:
         try:
-            async with self._deadline:
+            async with self.deadline:
                 await (self._begin(item) if item else self._resume())
                 if problem:
                     return Ended("error", problem)
                 return await self._loop()
         except TimeoutError:
-            if self._deadline.stopped:
+            if self.deadline.stopped:
                 return Ended("stopped", "")
             minutes = self._agent.limits.turn_s / 60
             return Ended("budget", f"I stopped after {minutes:g} minutes, the time limit of a turn.")
@@ -130,7 +130,7 @@ class Turn:
             else:
                 await self._steer()
                 await self._step()
-            self._deadline.beat()
+            self.deadline.beat()
         return None
 
     # ------------------------------------------------------------------ beginning and end

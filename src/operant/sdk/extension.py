@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from operant.kernel.hooks import Registration, Ruling
@@ -208,6 +208,10 @@ class Host(Protocol):
 
     def client(self, principal: Principal) -> Client:
         """Return a way to this system for somebody with only their capabilities; see `Client`."""
+        ...
+
+    def paused(self, session: str) -> AbstractContextManager[None]:
+        """Let the time limit of the turn at work in a session stand still while a person is asked on its behalf."""
         ...
 
     async def judge(self, point: Point[In, Out], input: In, output: Out) -> Ruling[Out]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from operant.ext.subagents.history import Origin, Outcome, Reading, origin_of
+from operant.ext.subagents.patience import Patience
 from operant.ext.subagents.roster import Child, Roster
 from operant.ext.subagents.settings import SubagentSettings
 from operant.ext.subagents.wording import report, title_of
@@ -50,6 +51,7 @@ class Foreman:
         self._settings = settings
         self._roster = roster
         self._pools: dict[int, asyncio.Semaphore] = {}
+        self._patience = Patience(host)
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._reporting: set[str] = set()
@@ -158,12 +160,19 @@ class Foreman:
         )
 
     async def _ended(self, child: Child, output: Output) -> Outcome:
+        if not child.wait:
+            return await self._followed(child, output)
+        with self._patience.waiting(child):
+            return await self._followed(child, output)
+
+    async def _followed(self, child: Child, output: Output) -> Outcome:
         reading = Reading()
         async with aclosing(self._host.client(OWNER).follow(child.session, 0)) as seen:
             async for one in seen:
                 if not isinstance(one, Event):
                     continue
                 reading.take(one)
+                self._patience.take(one)
                 if reading.ended is not None:
                     return reading.ended
                 if isinstance(one.body, ToolStarted):

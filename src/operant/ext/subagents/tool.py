@@ -17,8 +17,8 @@ from operant.sdk import Agent, CallContext, FunctionTool, Json, Output, Refused,
 NAME = "spawn_agent"
 WORKER = "worker"
 """The helper that every agent has: itself."""
-_DAY_S = 86_400.0
-"""A turn's own limit ends it long before."""
+_LONGEST_S = 30 * 86_400.0
+"""A turn's own limit ends it long before; it stands still while a person is asked, which may take a week each time."""
 
 _NAME = re.compile(r"[\w*-]{1,64}")
 
@@ -31,7 +31,7 @@ class SpawnTool:
     def __init__(self, inner: FunctionTool, helpers: Mapping[str, str]) -> None:
         self._inner = inner
         self.spec: ToolSpec = msgspec.structs.replace(
-            inner.spec, description=about(helpers), deferred=not helpers, timeout_s=_DAY_S
+            inner.spec, description=about(helpers), deferred=not helpers, timeout_s=_LONGEST_S
         )
 
     def check(self, arguments: Json) -> Json:
