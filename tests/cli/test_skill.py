@@ -81,6 +81,15 @@ def test_what_cannot_run_is_not_asked_about(served: Operant) -> None:
     served("skill", "remove", "lacks")
 
 
+def test_what_a_grant_covers_is_what_the_skill_declares(served: Operant) -> None:
+    put(served.home, "wide", {"service.py": GUARD})
+    assert "hooks    anywhere that it asks for" in served("skill", "grant", "wide", "--yes").out
+    put(served.home, "wide", {"service.py": f"{GUARD}# changed\n"})
+    again = served("skill", "grant", "wide", "--yes").out
+    assert "hooks    anywhere that it asks for" in again, "not only where the one before it hooked"
+    served("skill", "remove", "wide")
+
+
 def test_one_that_runs_elsewhere_is_told_how_to_connect(served: Operant) -> None:
     put(served.home, "far", {}, service="remote")
     granted = served("skill", "grant", "far", "--yes").out

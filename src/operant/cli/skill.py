@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -186,15 +187,16 @@ def services(as_json: bool) -> None:
 
 def _next(one: ServiceInfo) -> str:
     """Say what a person does about a service that does not run."""
+    name = shlex.quote(one.name)
     if one.state == "ungranted":
-        return f"`operant skill grant {one.name}` shows what it asks for" if one.digest else ""
+        return f"`operant skill grant {name}` shows what it asks for" if one.digest else ""
     if one.state == "stopped":
-        return f"`operant skill start {one.name}` starts it"
+        return f"`operant skill start {name}` starts it"
     if one.state == "failed":
-        return f"`operant skill logs {one.name}` says more, `operant skill start {one.name}` tries again"
+        return f"`operant skill logs {name}` says more, `operant skill start {name}` tries again"
     if one.state == "waiting" and one.command == _REMOTE:
-        return f"`operant token add {one.name} --scope service:{one.name}` makes the token that it connects with"
-    return f"`operant skill logs {one.name}` prints it" if "its log" in one.reason else ""
+        return f"`operant token add {name} --scope service:{name}` makes the token that it connects with"
+    return f"`operant skill logs {name}` prints it" if "its log" in one.reason else ""
 
 
 @command.command("grant", help="Let the service of a skill run, as it is now; a change asks again.")
@@ -235,7 +237,7 @@ def _asked(one: ServiceInfo) -> list[str]:
         f"{strong(one.name)} {runs}.",
         f"  files    {one.path}",
         f"  content  {one.digest[:16]}",
-        f"  hooks    {', '.join(one.hooks) or 'anywhere that it asks for'}",
+        f"  hooks    {', '.join(one.declares) or 'anywhere that it asks for'}",
         f"  calls    {', '.join(one.wants) or 'none'}",
         f"  network  {', '.join(one.network) or 'none'}",
         f"  secrets  {', '.join(one.secrets) or 'none'}",

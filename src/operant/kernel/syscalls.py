@@ -632,8 +632,9 @@ class ServiceInfo(Record):
 
     `state`: `ungranted` (nobody has allowed this content), `stopped` by the owner, `waiting` for its next try,
     `starting`, `running`, `degraded` (it runs, `reason` says what is wrong), `failed` (it is not tried again).
-    `digest` is of the skill's folder as it is, `running` of the one that runs. `wants` are capabilities, `network` and
-    `secrets` what it may reach and read; `since` is in microseconds.
+    `digest` is of the skill's folder as it is, `running` of the one that runs. `hooks` is where it hooks, `declares`
+    where it may (nothing: anywhere). `wants` are capabilities, `network` and `secrets` what it may reach and read;
+    `since` is in microseconds.
     """
 
     name: str
@@ -649,6 +650,7 @@ class ServiceInfo(Record):
     since: int = 0
     restarts: int = 0
     hooks: tuple[str, ...] = ()
+    declares: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     wants: tuple[str, ...] = ()

@@ -110,6 +110,7 @@ class Roster:
             since=keeper.since,
             restarts=max(0, keeper.starts - 1),
             hooks=hooks or told.hooks,
+            declares=told.hooks,
             tools=tuple(one.name for one in register.tools) if register else (),
             commands=self.commands.of(keeper),
             wants=told.wants,
