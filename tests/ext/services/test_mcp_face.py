@@ -83,5 +83,4 @@ async def test_a_server_that_is_not_there_is_said_once(tmp_path: Path, server: S
         assert "Traceback" not in await there.log("notes")
         write_skill(home, "notes", {}, service="mcp:")
         await there.call(SkillReload())
-        info = await there.grant("notes")
-        assert "names no command" in info.reason
+        assert "names no command" in (await there.info("notes")).reason

@@ -71,13 +71,17 @@ async def test_what_it_declares_is_looked_at_before_anybody_grants_it(tmp_path: 
     write_skill(home, "typo", files, hooks="tool.befor")
     write_skill(home, "missing", files, service="./servce.py")
     write_skill(home, "beyond", files, service="../other/service.py")
-    write_skill(home, "kind", files, service="mcp:x")
+    write_skill(home, "wish", files, grants="session.reed")
+    write_skill(home, "owner", files, grants="session.read service.grant")
+    write_skill(home, "kind", files, service="http://x")
     async with house(home, server) as there:
         for name, why in {
             "typo": "operant.hooks: There is no hook 'tool.befor'; did you mean tool.before?",
             "missing": "operant.service: ./servce.py is no file of the skill",
             "beyond": "operant.service: ../other/service.py is no file of the skill",
-            "kind": "operant.service: a service of the kind 'mcp' cannot be started",
+            "wish": "operant.grants: there is no 'session.reed'; did you mean session.read?",
+            "owner": "operant.grants: service.grant is the owner's alone",
+            "kind": "operant.service: a service of the kind 'http' cannot be started",
         }.items():
             assert why in (await there.info(name)).reason
             with pytest.raises(Conflict, match="cannot run"):
@@ -219,3 +223,11 @@ async def test_what_a_service_does_at_its_start_has_a_place(
         assert said == "from started milk"
         log = await there.log("starts")
         assert "early words" in log and "is not registered yet; do it in `started` or in a handler" in log
+
+
+async def test_a_syscall_stands_for_its_capability(tmp_path: Path, server: ScriptedServer) -> None:
+    home = tmp_path / "h"
+    files = {"service.py": GUARD.format(word="bad", reason="no")}
+    write_skill(home, "named", files, grants="session.get, session.list kv.*")
+    async with house(home, server) as there:
+        assert (await there.grant("named")).granted == ("session.read", "kv.*")

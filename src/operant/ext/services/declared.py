@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from operant.kit.nearest import nearest
-from operant.sdk import POINTS, Invalid, Point, Record, SkillInfo
+from operant.sdk import POINTS, Invalid, Point, Record, SkillInfo, Syscall
 
 _INTERPRETERS = {
     ".js": ("node",),
@@ -94,13 +94,14 @@ def declared(skill: SkillInfo, agent: str) -> Declared | None:
         command=command,
         agent=own,
         hooks=_words(told.get("operant.hooks", "")),
-        wants=_words(told.get("operant.grants", "")),
+        wants=tuple(dict.fromkeys(map(_capability, _words(told.get("operant.grants", ""))))),
         network=_words(told.get("operant.network", "")),
         secrets=_words(told.get("operant.secrets", "")),
         sandbox=told.get("operant.sandbox", "on").strip().lower() not in ("off", "false", "no"),
     )
 
 
+_ALL = "admin"
 _KINDS = "Name a file, `exec: PROGRAM …`, or `mcp: PROGRAM …` for an MCP server."
 
 
@@ -111,9 +112,35 @@ def check(told: Declared) -> None:
             point_of(point)
         except Invalid as error:
             raise Invalid(f"operant.hooks: {error.sentence}", error.hint) from error
+    for word in told.wants:
+        _check_capability(word)
     folder = Path(told.folder)
     if not told.remote and not (folder / SETUP).is_file():
         words_of(told.skill, told.command, folder)
+
+
+def _calls() -> dict[str, str]:
+    """Return what each syscall wants; those of extensions are among them."""
+    every: list[type[Syscall[Any]]] = Syscall.__subclasses__()
+    return {one.call: one.capability for one in every}
+
+
+def _capability(word: str) -> str:
+    """Return the capability that a grant means: itself, or that of a syscall which it names."""
+    meant = _calls().get(word, _ALL)
+    return word if meant == _ALL else meant
+
+
+def _check_capability(word: str) -> None:
+    calls = _calls()
+    if calls.get(word) == _ALL:
+        raise Invalid(f"operant.grants: {word} is the owner's alone.", f"{_ALL!r} would allow it, and everything else.")
+    held = set(calls.values())
+    known = {*held, *(f"{one.partition('.')[0]}.*" for one in held)}
+    if word not in known:
+        near = nearest(word, {*known, *calls})
+        meant = f"; did you mean {near}?" if near else "."
+        raise Invalid(f"operant.grants: there is no {word!r}{meant}", "The reference of syscalls says what each needs.")
 
 
 def point_of(name: str) -> Point[Any, Any]:
