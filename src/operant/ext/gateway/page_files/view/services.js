@@ -76,7 +76,7 @@ function Asked({ one }) {
   const rows = [
     ["Runs", exposed(one.command || "")],
     ["Where", one.sandbox === false ? "outside of the sandbox, with all that you may do" : "in the sandbox"],
-    ["Files", exposed(one.path || "")], ["Content", one.digest || "cannot be read"], ["Hooks", listed(one.hooks, "anywhere that it asks for")],
+    ["Files", exposed(one.path || "")], ["Content", one.digest || "cannot be read"], ["Hooks", listed(one.declares, "anywhere that it asks for")],
     ["Calls", listed(one.wants)], ["Network", listed(one.network)], ["Secrets", listed(one.secrets)],
   ];
   return html`<dl class="named whole">${rows.map(([name, words]) => html`<div><dt>${name}</dt><dd class=${name === "Where" && one.sandbox === false ? "bad" : ""}>${words}</dd></div>`)}</dl>`;
