@@ -10,6 +10,7 @@ import pytest
 
 from operant.app.agents import AgentFiles, add_agent, remove_agent
 from operant.app.config import AgentSettings, Config, Defaults, load_config
+from operant.app.extensions import find_extensions
 from operant.app.home import Home
 from operant.kernel.errors import Conflict, Invalid, NotFound
 from operant.kernel.ports import Clock
@@ -97,7 +98,7 @@ def test_an_invalid_edit_is_reported_and_the_last_valid_version_stays(home: Home
 
 def test_an_edit_of_the_settings_counts_too_and_one_that_is_not_valid_does_not(home: Home, clock: ManualClock) -> None:
     home.config.write_text("agents: {operant: {approval: {shell: allow}}}\n", "utf-8")
-    read = partial(load_config, home.path, {})
+    read = partial(load_config, home.path, {}, find_extensions().extensions)
     agents = AgentFiles(home, read(), clock, {}.get, read)
     assert agents.get("").approval == {"shell": "allow"}
     home.config.write_text("agents: {operant: {approval: {shell: deny}}, other: {}}\n", "utf-8")
@@ -113,6 +114,12 @@ def test_an_edit_of_the_settings_counts_too_and_one_that_is_not_valid_does_not(h
     clock.advance(1)
     assert agents.get("").approval == {} and agents.problems() == ()
     assert agents.late() == "operant.yaml: sandbox: changed, and counts from the next start on"
+    home.config.write_text("services: {configuration: {guard: {word: rm}}}\n", "utf-8")
+    clock.advance(1)
+    assert agents.late() == ""  # who runs is told of it
+    home.config.write_text("services: {trusted: [guard]}\n", "utf-8")
+    clock.advance(1)
+    assert agents.late() == "operant.yaml: services: changed, and counts from the next start on"
 
 
 def test_an_agent_whose_file_was_never_valid_may_use_no_tools(home: Home, clock: ManualClock) -> None:

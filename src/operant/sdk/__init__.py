@@ -298,7 +298,7 @@ from operant.kernel.syscalls import (
 )
 from operant.sdk.channel import PullChannel
 from operant.sdk.client import Client
-from operant.sdk.extension import Command, Commands, Extension, Host, Launch, Printed, Typed
+from operant.sdk.extension import LIVE, Command, Commands, Extension, Host, Launch, Printed, Typed
 from operant.sdk.mount import Frames, HttpRequest, HttpResponse, Mount, Talk
 from operant.sdk.tool import FunctionTool, failed, tool
 
@@ -317,6 +317,7 @@ __all__ = [
     "DAEMON_STARTED",
     "DAEMON_STOPPING",
     "DISPATCH_BEFORE",
+    "LIVE",
     "MESSAGE_BEFORE",
     "MODEL_FAILED",
     "OWNER",

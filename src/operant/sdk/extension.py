@@ -22,6 +22,10 @@ Out = TypeVar("Out", bound=Record)
 R = TypeVar("R")
 
 
+LIVE = "live"
+"""In the `extra` of a setting's `Meta`: the extension takes up edits of it while it runs."""
+
+
 class Extension(Record):
     """One feature: a name, the function that sets it up, and its section of the configuration.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from operant.sdk import Record
+from operant.sdk import LIVE, Record
 
 
 class ServiceSettings(Record):
@@ -18,5 +18,8 @@ class ServiceSettings(Record):
     ] = ()
     configuration: Annotated[
         dict[str, dict[str, str]],
-        Meta(description="By skill: names and texts that its service is given when it registers, and after an edit."),
+        Meta(
+            description="By skill: names and texts that its service is given when it registers, and after an edit.",
+            extra={LIVE: True},
+        ),
     ] = {}
