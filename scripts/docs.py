@@ -246,12 +246,31 @@ def scopes() -> str:
     return table(("scope", "capabilities"), rows)
 
 
+def host() -> str:
+    """Return what a running system offers to an extension, in the order of the protocol."""
+    import inspect
+
+    from operant.sdk import Host
+
+    rows: list[tuple[str, str]] = []
+    for name, member in vars(Host).items():
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(member):
+            parameters = [one for one in inspect.signature(member).parameters if one != "self"]
+            rows.append((f"`{name}({', '.join(parameters)})`", first_sentence(member.__doc__)))
+        elif isinstance(member, property):
+            rows.append((f"`{name}`", first_sentence(member.__doc__)))
+    return table(("call", "does"), rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "configuration": configuration,
     "errors": errors,
     "events": events,
     "frames": frames,
+    "host": host,
     "hooks": hooks,
     "providers": providers,
     "routes": routes,
