@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from operant.ext.sqlite.blobs import BlobFiles
 from operant.ext.sqlite.store import GRACE_S, SqliteStore
 from operant.sdk import (
     Accept,
@@ -137,3 +138,16 @@ async def test_erased_words_leave_the_disk(store: SqliteStore, state: Path) -> N
     await store.close()
     for path in state.glob("*.db*"):
         assert b"unspeakable" not in path.read_bytes(), path.name
+
+
+def test_a_blob_that_goes_while_old_ones_are_looked_for_is_passed_over(tmp_path: Path) -> None:
+    for name in ("a" * 64, "a" * 63 + "b"):
+        (tmp_path / "aa").mkdir(exist_ok=True)
+        (tmp_path / "aa" / name).write_bytes(b"x")
+    clock = ManualClock()
+    clock.advance(4e9)
+    found = BlobFiles(tmp_path, clock, sync=False).older(1)
+    first = next(found)
+    for path in (tmp_path / "aa").iterdir():
+        path.unlink()
+    assert len(first) == 64 and list(found) == []

@@ -91,7 +91,11 @@ class BlobFiles:
         """Yield the digests of blobs that were last wanted so long ago, and remove what interrupted writes left."""
         old = self._clock.now() - int(seconds * _MICRO)
         for path in self._directory.glob("??/*"):
-            if path.stat().st_mtime_ns // 1_000 > old:
+            try:
+                changed = path.stat().st_mtime_ns // 1_000
+            except FileNotFoundError:  # an erased session has just taken it along
+                continue
+            if changed > old:
                 continue
             if _is_digest(path.name):
                 yield path.name
