@@ -115,6 +115,8 @@ async def test_a_login_in_a_browser(operant: Operant, notes: Authority, daemon: 
             stack.enter_context(operant.serving())
         failed = await asyncio.to_thread(operant, "mcp", "test", "notes")
         assert failed.code == 1 and failed.err.count("\n") == 1 and "operant mcp login notes" in failed.err
+        if daemon:
+            assert "notes: it wants a login" in (await asyncio.to_thread(operant, "doctor")).out
         async with logging_in(operant) as terminal, aiohttp.ClientSession() as browser:
             back = await sent_back(await terminal.address())
             for wrong in (back.partition("?")[0], back.replace("state=", "state=x"), back.replace("/callback", "/")):
@@ -127,6 +129,8 @@ async def test_a_login_in_a_browser(operant: Operant, notes: Authority, daemon: 
         assert "Traceback" not in err
         shown = await asyncio.to_thread(operant, "mcp", "test", "notes")
         assert shown.code == 0 and "logged in" in shown.out
+        doctor = await asyncio.to_thread(operant, "doctor")
+        assert not daemon or "mcp       notes\n" in doctor.out
         assert (await asyncio.to_thread(operant, "mcp", "logout", "notes")).out == "The login to notes is forgotten.\n"
         assert (await asyncio.to_thread(operant, "mcp", "logout", "notes")).out == "There was no login to notes.\n"
 

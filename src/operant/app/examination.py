@@ -23,6 +23,8 @@ from operant.kernel.syscalls import (
     Check,
     Finding,
     KernelStatus,
+    McpList,
+    McpServer,
     MessageList,
     ModelInfo,
     ModelList,
@@ -128,6 +130,7 @@ async def look(link: Client, *, full: bool = False, hosting: bool = False) -> li
         _agents(agents),
         *_unconfined(agents),
         *_services(await _services_of(link), hosting=hosting),
+        *_mcp(await _mcp_of(link)),
         *_letters(await link.call(MessageList(dead=True))),
     ]
 
@@ -169,6 +172,29 @@ def _models(models: Sequence[ModelInfo]) -> Iterator[Check]:
     for one in models[1:]:
         state = "ok" if one.ready else "warn"
         yield Check(name="models", state=state, text=f"then {one.model}", hint="" if one.ready else missing)
+
+
+async def _mcp_of(link: Client) -> tuple[McpServer, ...]:
+    try:
+        return await link.call(McpList())
+    except NotFound:  # without the extension
+        return ()
+
+
+def _mcp(servers: Sequence[McpServer]) -> Iterator[Check]:
+    """Say which servers of others do not work; one that nobody has wanted yet is no news."""
+    well = ", ".join(one.name for one in servers if one.state == "connected")
+    if well:
+        yield Check(name="mcp", state="ok", text=well)
+    for one in servers:
+        held = [tool.tool for tool in one.tools if tool.state in ("new", "changed")]
+        if one.sentence:
+            yield Check(
+                name="mcp", state="warn", text=f"{one.name}: {one.sentence}", hint=f"operant mcp test {one.name}"
+            )
+        elif held:
+            text = f"{one.name}: {len(held)} of its tools changed and are not offered"
+            yield Check(name="mcp", state="warn", text=text, hint=f"operant mcp test {one.name}, then approve")
 
 
 async def _services_of(link: Client) -> tuple[ServiceInfo, ...]:
