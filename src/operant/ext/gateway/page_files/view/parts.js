@@ -43,12 +43,16 @@ export function Empty({ icon, title, children }) {
   return html`<div class="empty"><${Icon} name=${icon} size=${28} /><h2>${title}</h2><div class="muted">${children}</div></div>`;
 }
 
-/** Figures in columns; the cells of a column named in `right` stand under each other by their last digit. @param {any} props */
+/**
+ * Things in rows; the cells of a column named in `right` stand under each other by their last digit. On a narrow screen a row is a
+ * block with a line a cell, but for tables that are mostly figures. The roles are what tables have, which other layouts take away.
+ * @param {any} props
+ */
 export function Table({ head, rows, right = [], label }) {
   const side = (/** @type {number} */ at) => (right.includes(at) ? "right" : "");
-  return html`<div class="table" tabindex="0" role="region" aria-label=${label}><table>
-    <thead><tr>${head.map((/** @type {any} */ cell, /** @type {number} */ at) => html`<th class=${side(at)} scope="col">${cell}</th>`)}</tr></thead>
-    <tbody>${rows.map((/** @type {any[]} */ row) => html`<tr>${row.map((cell, at) => html`<td class=${side(at)}>${cell}</td>`)}</tr>`)}</tbody>
+  return html`<div class=${right.length > 2 ? "table" : "table blocks"} tabindex="0" role="region" aria-label=${label}><table role="table">
+    <thead role="rowgroup"><tr role="row">${head.map((/** @type {any} */ cell, /** @type {number} */ at) => html`<th class=${side(at)} scope="col" role="columnheader">${cell}</th>`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map((/** @type {any[]} */ row) => html`<tr role="row">${row.map((cell, at) => html`<td class=${side(at)} role="cell" data-head=${head[at]}>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

@@ -27,7 +27,7 @@ function place(name, what = "") {
 function All() {
   const state = useFresh(() => api.get("/api/services"), [], FRESH_MS);
   return html`<${View} title="Services" about="Programs of skills that hook into Operant. None runs before you have allowed exactly its content.">
-    <${Loaded} state=${state}>${(/** @type {any[]} */ services) => services.length ? html`<${Table} label="All services" right=${[4]} head=${["Service", "State", "Hooks", "Tools and commands", "Restarts"]} rows=${services.map((one) => [
+    <${Loaded} state=${state}>${(/** @type {any[]} */ services) => services.length ? html`<${Table} label="All services" right=${[4]} head=${["Service", "State", "Hooks", "Offers", "Restarts"]} rows=${services.map((one) => [
       html`<a href=${path("services", one.name)}>${one.name}</a>`, html`<${State} one=${one} />`, listed(one.hooks, "none yet"), listed([...(one.tools || []), ...(one.commands || [])]), one.restarts || 0])} />`
       : html`<${Empty} icon="layers" title="No services">A skill has one when the metadata of its SKILL.md names a program as <code>operant.service</code>.<//>`}<//><//>`;
 }
@@ -76,7 +76,7 @@ function Asked({ one }) {
   const rows = [
     ["Runs", exposed(one.command || "")],
     ["Where", one.sandbox === false ? "outside of the sandbox, with all that you may do" : "in the sandbox"],
-    ["Files", exposed(one.path || "")], ["Content", one.digest || "cannot be read"], ["Hooks", listed(one.declares, "anywhere that it asks for")],
+    ["Files", exposed(one.path || "")], ["Content", one.digest || "not taken: it could not run"], ["Hooks", listed(one.declares, "anywhere that it asks for")],
     ["Calls", listed(one.wants)], ["Network", listed(one.network)], ["Secrets", listed(one.secrets)],
   ];
   return html`<dl class="named whole">${rows.map(([name, words]) => html`<div><dt>${name}</dt><dd class=${name === "Where" && one.sandbox === false ? "bad" : ""}>${words}</dd></div>`)}</dl>`;
