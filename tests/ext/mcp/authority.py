@@ -10,7 +10,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -42,6 +42,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         self.life: int | None = 3600
         self.denies = False
         self.renewed = 0
+        self.issuer = ""
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.access: dict[str, AccessToken] = {}
         self.refresh: dict[str, RefreshToken] = {}
@@ -112,10 +113,11 @@ class _Within(uvicorn.Server):
 
 
 @asynccontextmanager
-async def guarded(authority: Authority, made: Server[Any] | None = None) -> AsyncIterator[str]:
-    """Run both, and yield the address of the server."""
+async def guarded(authority: Authority, made: Server[Any] | None = None, host: str = "127.0.0.1") -> AsyncIterator[str]:
+    """Run both, and yield the address of the server; `host` is what it calls the authorization server's."""
     here, there = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-    url, issuer = _at(here), _at(there)
+    url, issuer = _at(here), _at(there).replace("127.0.0.1", host)
+    authority.issuer = issuer
     auth = AuthSettings(
         issuer_url=AnyHttpUrl(issuer),
         resource_server_url=AnyHttpUrl(f"{url}/mcp"),
@@ -129,7 +131,9 @@ async def guarded(authority: Authority, made: Server[Any] | None = None) -> Asyn
         _Within(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
         for app in (mine, theirs)
     ]
-    async with asyncio.TaskGroup() as group:
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for listening in (here, there):
+            stack.callback(listening.close)
         for one, listening in zip(servers, (here, there), strict=True):
             group.create_task(one.serve(sockets=[listening]))
         try:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 
 from operant.kernel.errors import Invalid, NotFound, Unavailable
 from operant.kernel.syscalls import McpAdd, McpCallback, McpList, McpLogin, McpLogout, McpServer
-from tests.ext.mcp.authority import Authority, guarded
+from tests.ext.mcp.authority import SCOPE, Authority, guarded
 from tests.ext.mcp.house import House, furnished, mode_of, sent_back, serving_http
 
 BACK = "http://127.0.0.1:1/callback"
@@ -176,6 +178,22 @@ async def test_a_code_comes_back_to_this_machine_or_over_tls(tmp_path: Path, url
     async with furnished(tmp_path, {"peer": {"url": url}}) as house:
         with pytest.raises(Invalid, match="no place to come back to"):
             await house.call(McpLogin(server="peer", redirect=place))
+
+
+async def test_a_server_sends_us_to_no_private_place_that_the_owner_has_not_named(
+    tmp_path: Path, url: str, authority: Authority
+) -> None:
+    mine = OAuthClientInformationFull(
+        client_id="mine", redirect_uris=[AnyUrl(BACK)], token_endpoint_auth_method="none", scope=SCOPE
+    )
+    async with guarded(authority, host="localhost") as beside:
+        named = {"url": beside, "oauth": {"client_id": "mine", "issuer": authority.issuer}}
+        async with furnished(tmp_path, {"peer": {"url": beside}, "named": named}) as house:
+            with pytest.raises(Unavailable, match="is not dialled: this machine"):
+                await house.login()
+            assert not authority.clients
+            authority.clients["mine"] = mine
+            assert (await house.login("named")).state == "connected"
 
 
 async def test_a_server_that_wants_no_login_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_fro
 from mcp.client.streamable_http import streamable_http_client
 
 from operant.ext.mcp.access import Access
-from operant.kit.egress import Denied, parse
+from operant.ext.mcp.settings import ServerSettings
+from operant.kit.egress import Denied, Place, Reach, parse
 from operant.kit.exchange import Step
 from operant.kit.http import Http, HttpDenied, HttpError, HttpResponse, HttpTimeout, HttpUnreachable
 from operant.sdk import Host
@@ -37,7 +38,7 @@ async def dialled(
     settings = access.server.settings
     headers = {name: one.reveal() for name, one in settings.headers.items()}
     limits = httpx2.Timeout(30.0, read=IDLE_S)
-    transport: httpx2.AsyncBaseTransport = _Through(host.http)
+    transport: httpx2.AsyncBaseTransport = _Through(host.http, _Written(access.server.settings))
     if not visiting:
         transport = _Watched(transport, access, signed=auth is not None)
     async with (
@@ -70,16 +71,33 @@ class _Body(httpx2.AsyncByteStream):
         await self._stack.aclose()
 
 
+class _Written:
+    """What the owner wrote down, which may be anywhere; where a server sends us to for a login must be public."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._own = parse(settings.url)
+        issuer = settings.oauth.issuer if settings.oauth is not None else ""
+        self._named = [(one.host, one.port) for one in (self._own, *([parse(issuer)] if issuer else []))]
+
+    def reach(self, place: Place) -> Reach:
+        """Say how far a request to a place may reach; a name stands for another address tomorrow, a number does not."""
+        fixed = self._own.address is not None or self._own.host == "localhost"
+        named = (place.host, place.port) in self._named or (fixed and place.host == self._own.host)
+        return Reach.NAMED if named else Reach.PUBLIC
+
+
 class _Through(httpx2.AsyncBaseTransport):
     """Send what the SDK sends through our client."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: Http, written: _Written) -> None:
         self._http = http
+        self._written = written
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         stack = AsyncExitStack()
         try:
-            response = await stack.enter_async_context(self._http.ask(await _step(request), IDLE_S))
+            step = await _step(request)
+            response = await stack.enter_async_context(self._http.ask(step, IDLE_S, self._written.reach(step.place)))
         except (HttpDenied, HttpUnreachable, Denied) as error:
             raise httpx2.ConnectError(str(error)) from error
         except HttpTimeout as error:
