@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.cli.process import Operant
 
 
@@ -37,3 +41,29 @@ def test_without_a_daemon_an_answer_is_waited_for_all_the_same(operant: Operant)
     ran = operant("a2a", "send", "hello")
     assert ran.code == 0, ran.err
     assert ran.out.strip()
+    assert [one["state"] for one in operant("a2a", "list", "--json").json()] == ["answered"]
+    assert operant("a2a", "list", "--open", "--json").json() == []
+
+
+def test_an_answer_of_another_home_is_printed_when_it_is_there(tmp_path: Path) -> None:
+    pytest.importorskip("a2a", reason="the extra a2a is not installed")
+    here, there = Operant(tmp_path / "here"), Operant(tmp_path / "there")
+    there("init")
+    (there.home / "operant.yaml").write_text("gateway: {port: 0}\na2a: {serve: [operant]}\n")
+    token = there("token", "add", "here", "--scope", "a2a:operant", "--json").json()["token"]
+    with there.serving() as daemon:
+        assert daemon.stdout is not None
+        url = daemon.stdout.readline().split()[2]
+        here("init")
+        (here.home / "operant.yaml").write_text(
+            "gateway: {port: 0}\negress: {private: [127.0.0.1]}\n"
+            f"a2a: {{peers: {{work: {{url: '{url}', token: {token}}}}}}}\n"
+        )
+        alone = here("a2a", "send", "--to", "@work", "hello")
+        with here.serving():
+            asked = here("a2a", "send", "--to", "@work", "hello again")
+            told = here("a2a", "send", "--notify", "--to", "@work", "look")
+    for ran in (alone, asked):
+        assert (ran.code, ran.err) == (0, ""), ran.out
+        assert ran.out.strip()
+    assert told.out.strip() == "It was handed over. @work."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +11,14 @@ from operant.cli import figures
 from operant.cli.here import call, with_link
 from operant.cli.inert import inert
 from operant.cli.output import dim, json_option, print_json, print_table, say, say_text
-from operant.kernel.records import Event, TurnEnded
 from operant.kernel.syscalls import A2aList, A2aMessage, A2aSend
 from operant.kit.clock import SystemClock
 
 if TYPE_CHECKING:
     from operant.app.connect import Link
+
+LOOK_S = 20.0
+"""How long one look for an answer lasts; the next one follows at once."""
 
 
 @click.group(help="Send agents messages, and see those between them.")
@@ -52,24 +52,11 @@ def send(ctx: click.Context, as_json: bool, **words: Any) -> None:
 
 
 async def _answered(link: Link, request: A2aSend) -> A2aMessage:
-    """Send, and wait for the answer until its deadline."""
+    """Send, and wait for the answer until its deadline: in a session of this home, or from another home."""
     sent = await link.call(request)
-    seconds = max(0.0, (sent.deadline - SystemClock().now()) / 1_000_000)
-    try:
-        async with asyncio.timeout(seconds):
-            return await _heard(link, sent)
-    except TimeoutError:
-        return sent
-
-
-async def _heard(link: Link, sent: A2aMessage) -> A2aMessage:
-    """Look at the message after each turn of its session, those that are over already included."""
-    async with aclosing(link.follow(sent.session, after=0)) as seen:
-        ends = (one async for one in seen if isinstance(one, Event) and isinstance(one.body, TurnEnded))
-        async for _ in ends:
-            (sent,) = await link.call(A2aList(id=sent.id))
-            if sent.state == "answered":
-                break
+    clock = SystemClock()
+    while sent.state != "answered" and (left := (sent.deadline - clock.now()) / 1_000_000) > 0:
+        (sent,) = await link.call(A2aList(id=sent.id, wait_s=min(left, LOOK_S)))
     return sent
 
 
@@ -79,9 +66,10 @@ def _became(sent: A2aMessage) -> str:
         "notify": "It was handed over.",
         "wake": f"An answer is owed to {inert(sent.sender_session)}.",
     }
+    where = f", session {inert(sent.session)}" if sent.session else ""
     if sent.kind == "wake" and not sent.sender_session:
-        return f"No answer came in time; the message is {sent.id} in session {inert(sent.session)}."
-    return f"{words[sent.kind]} {inert(sent.to)}, session {inert(sent.session)}."
+        return f"No answer came in time. Should one come later: operant a2a show {sent.id}"
+    return f"{words[sent.kind]} {inert(sent.to)}{where}."
 
 
 @command.command("list", help="List messages between agents, the last sent first.")

@@ -999,7 +999,10 @@ class A2aSend(Syscall[A2aMessage]):
 
 
 class A2aList(Syscall[tuple[A2aMessage, ...]]):
-    """List messages between agents, the last sent first: all, those of a session, or one by its id."""
+    """List messages between agents, the last sent first: all, those of a session, or one by its id.
+
+    With `wait_s` one that is named and owed an answer is told when it has come, or after so many seconds, 60 at most.
+    """
 
     call = "a2a.list"
     capability = "session.read"
@@ -1008,6 +1011,7 @@ class A2aList(Syscall[tuple[A2aMessage, ...]]):
     session: str = ""
     open: bool = False
     limit: int = 50
+    wait_s: float = 0.0
 
 
 # ---------------------------------------------------------------------------- values, blobs, kernel

@@ -217,14 +217,16 @@ async def test_a_private_address_is_dialled_only_where_the_owner_says_so(
     tmp_path: Path, server: ScriptedServer
 ) -> None:
     async with homes(tmp_path, server, private=[]) as (here, there):
-        with pytest.raises(Refused, match="may not be dialled"):
+        with pytest.raises(Refused, match="may not be dialled") as refused:
             await call(here, A2aSend(text="x", to="coder@work"))
+        assert refused.value.line().count("egress.private") == 1
         assert await call(there, A2aList()) == ()
 
 
 async def test_a_peer_that_is_down_is_said(tmp_path: Path, server: ScriptedServer) -> None:
     config = {"a2a": {"peers": {"work": {"url": "http://127.0.0.1:9"}}}, "egress": {"private": PRIVATE}}
     async with served(tmp_path / "here", server, config) as here:
-        with pytest.raises(Unavailable, match="cannot be reached"):
+        with pytest.raises(Unavailable, match="cannot be reached") as away:
             await call(here, A2aSend(text="x", to="coder@work"))
+        assert "Is it running?" in away.value.line()
         assert await call(here, A2aList(open=True)) == ()

@@ -12,7 +12,7 @@ from operant.ext.a2a.letters import Letters
 from operant.ext.a2a.outcome import Outcome, Outcomes
 from operant.ext.a2a.post import AGENT
 from operant.ext.a2a.wording import answered, overdue
-from operant.sdk import Happened, Host, NotFound, OperantError, Part, SessionDispatch, SessionGet
+from operant.sdk import Host, NotFound, OperantError, Part, SessionDispatch, SessionGet
 
 STRAGGLERS_US = 24 * 3_600_000_000
 """For how long after its deadline an answer is still passed on."""
@@ -33,12 +33,8 @@ class Desk:
         self._outcomes = Outcomes(host, letters)
         self._news = asyncio.Event()
 
-    async def ended(self, input: Happened) -> None:
-        """Look at the letters: a turn is over."""
-        self._news.set()
-
     def sent(self) -> None:
-        """Look at the letters: there is a new deadline."""
+        """Look at the letters: there is a new deadline, an answer has come, or a turn is over."""
         self._news.set()
 
     async def watch(self) -> None:

@@ -21,6 +21,14 @@ CARD = "/.well-known/agent-card.json"
 MOST_BYTES = 8 << 20
 QUIET_S = 120.0
 """Seconds without a byte after which a stream is taken for lost."""
+_REFUSALS = {
+    401: (
+        "does not know our token",
+        "`operant token add NAME --scope a2a:AGENT` there makes one for `a2a.peers` here.",
+    ),
+    403: ("lets our token not do this", "It needs the scope a2a:AGENT there."),
+    404: ("is not there", "That home names in `a2a.serve` whom it serves, `a2a.peers` here says where it is."),
+}
 _OVER = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED"})
 
 
@@ -72,7 +80,10 @@ class Remote:
         """Return the peer of an address such as `coder@work`. Raises `NotFound`."""
         name = to.rpartition("@")[2]
         if name not in self._peers:
-            raise NotFound(f"There is no peer {name!r}.", "Peers are named under `a2a.peers` in operant.yaml.")
+            raise NotFound(
+                f"There is no peer {name!r}.",
+                "`a2a.peers` in operant.yaml names them; edits count from the next start.",
+            )
         return self._peers[name]
 
     # ------------------------------------------------------------------ inside
@@ -99,9 +110,9 @@ class Remote:
             fetched = await self._host.http.fetch(request)
         except (HttpError, NoWay) as error:
             raise _unreachable(to, error) from error
-        if fetched.status in (401, 403, 404):
-            words = {401: "does not know our token", 403: "lets our token not do this"}
-            raise Refused(f"{to} {words.get(fetched.status, 'is not there')}.", "See `a2a.peers` in operant.yaml.")
+        if fetched.status in _REFUSALS:
+            words, hint = _REFUSALS[fetched.status]
+            raise Refused(f"{to} {words}.", hint)
         if fetched.status != 200 or fetched.truncated:
             raise Unavailable(f"{to} answered with status {fetched.status}.")
         try:
@@ -183,7 +194,12 @@ def _ends(data: str) -> bool:
     return any(f'"TASK_STATE_{state}"' in data for state in _OVER) or '"error"' in data
 
 
+def _sentence(error: Exception) -> str:
+    words = str(error)
+    return words if words.endswith(".") else f"{words}."
+
+
 def _unreachable(to: str, error: Exception) -> Unavailable | Refused:
     if isinstance(error, HttpDenied | NoWay):
-        return Refused(f"{to} may not be dialled: {error}", "`egress.private` in operant.yaml names what may be.")
-    return Unavailable(f"{to} cannot be reached: {error}")
+        return Refused(f"{to} may not be dialled: {error}")
+    return Unavailable(f"{to} cannot be reached: {_sentence(error)}", "Is it running? `a2a.peers` says where it is.")

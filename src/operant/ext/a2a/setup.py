@@ -27,6 +27,7 @@ from operant.sdk import (
     A2aMessage,
     A2aSend,
     DispatchInput,
+    Happened,
     Host,
     Principal,
     PullChannel,
@@ -41,7 +42,7 @@ async def setup(host: Host, settings: A2aSettings) -> AsyncGenerator[None]:
     courier = Courier(host, letters, Remote(host, settings.peers))
     post = Post(host, settings, letters, seals, Ways(arrivals.left, courier))
     desk = Desk(host, letters, seals)
-    courier.arrived = desk.sent
+    listing = Listing(host, letters)
     tools = SendTools(host, post, tuple(settings.peers), desk.sent)
 
     async def send(who: Principal, call: A2aSend) -> A2aMessage:
@@ -49,20 +50,28 @@ async def setup(host: Host, settings: A2aSettings) -> AsyncGenerator[None]:
         desk.sent()
         return sent
 
+    def arrived() -> None:
+        desk.sent()
+        listing.ring()
+
+    async def ended(input: Happened) -> None:
+        arrived()
+
     async def look(input: DispatchInput) -> None:
         tools.look()
 
+    courier.arrived = arrived
     if settings.serve and host.serving:
         Door(host, settings.serve, Incoming(host, post, letters, seals), letters).mount()
     host.syscall(A2aSend, send)
-    host.syscall(A2aList, Listing(host, letters).list)
+    host.syscall(A2aList, listing.list)
     host.channel(PullChannel(CHANNEL))
     host.toolbox(tools)
     host.hook(DISPATCH_BEFORE, arrivals.checked, priority=1000)
     host.hook(DISPATCH_BEFORE, arrivals.refused, phase="validate", priority=1000)
     host.hook(DISPATCH_BEFORE, arrivals.told, fail="open")
     host.hook(DISPATCH_BEFORE, look, fail="open")
-    host.hook(TURN_ENDED, desk.ended)
+    host.hook(TURN_ENDED, ended)
     async with courier, asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
 
