@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,8 +56,12 @@ async def _answered(link: Link, request: A2aSend) -> A2aMessage:
     """Send, and wait for the answer until its deadline: in a session of this home, or from another home."""
     sent = await link.call(request)
     clock = SystemClock()
-    while sent.state != "answered" and (left := (sent.deadline - clock.now()) / 1_000_000) > 0:
-        (sent,) = await link.call(A2aList(id=sent.id, wait_s=min(left, LOOK_S)))
+    try:
+        while sent.state != "answered" and (left := (sent.deadline - clock.now()) / 1_000_000) > 0:
+            (sent,) = await link.call(A2aList(id=sent.id, wait_s=min(left, LOOK_S)))
+    except asyncio.CancelledError:  # Ctrl-C: what is sent is sent
+        click.echo(f"It was sent all the same. What becomes of it: operant a2a show {sent.id}", err=True)
+        raise
     return sent
 
 

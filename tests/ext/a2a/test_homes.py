@@ -176,6 +176,33 @@ async def test_an_answer_comes_after_both_have_been_away(tmp_path: Path, server:
     assert count == 1
 
 
+async def test_an_answer_is_not_lost_to_a_start_without_the_token(tmp_path: Path, server: ScriptedServer) -> None:
+    server.script("slow", [{"hang": True}])
+    there_config = {"agents": {"coder": FREE}, "a2a": {"serve": ["coder"]}}
+    async with served(tmp_path / "there", server, there_config) as there:
+        peer = {"url": there.url, "token": await there.add_token("home", "a2a:coder")}
+        config = {"a2a": {"peers": {"work": peer}}, "egress": {"private": PRIVATE}}
+        async with served(tmp_path / "here", server, config) as here:
+            sent = await call(here, A2aSend(text=f"{LONG} @slow", to="coder@work"))
+        locked = {**config, "a2a": {"peers": {"work": {**peer, "token": "opr_not-theirs"}}}}
+        async with served(tmp_path / "here", server, locked) as here:
+
+            async def asked() -> bool:
+                (one,) = await call(here, A2aList(id=sent.id))
+                return one.state == "answered" or "is asked again" in here.system.home.log.read_text()
+
+            await until(asked)
+            with pytest.raises(Refused, match="know our token"):
+                await call(here, A2aSend(text="x", to="coder@work"))
+    server.script("slow", [{"text": "At last."}])
+    async with (
+        served(tmp_path / "there", server, there_config, port=there.port),
+        served(tmp_path / "here", server, config) as here,
+    ):
+        one = await answered(here, sent.id)
+    assert one.answer == "At last."
+
+
 async def test_a_deadline_holds_between_homes(tmp_path: Path, server: ScriptedServer) -> None:
     server.script("slow", [{"hang": True}])
     async with homes(tmp_path, server) as (here, _):
@@ -221,6 +248,14 @@ async def test_a_private_address_is_dialled_only_where_the_owner_says_so(
             await call(here, A2aSend(text="x", to="coder@work"))
         assert refused.value.line().count("egress.private") == 1
         assert await call(there, A2aList()) == ()
+
+
+async def test_a_token_that_is_not_set_is_said(tmp_path: Path, server: ScriptedServer) -> None:
+    peer = {"url": "http://127.0.0.1:9", "token": "${NOT_SET}"}
+    config: dict[str, object] = {"a2a": {"peers": {"work": peer}}}
+    async with served(tmp_path / "here", server, config) as here:
+        with pytest.raises(Refused, match="NOT_SET is not set"):
+            await call(here, A2aSend(text="x", to="coder@work"))
 
 
 async def test_a_peer_that_is_down_is_said(tmp_path: Path, server: ScriptedServer) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from operant.ext.a2a.letter import Letter
 from operant.ext.a2a.letters import Letters
-from operant.ext.a2a.remote import Remote, There
+from operant.ext.a2a.remote import Barred, Remote, There
 from operant.sdk import Host, OperantError, Refused, Unavailable
 
 PAUSE_S = 1.0
@@ -91,11 +91,11 @@ class Courier:
                     return
                 await self._remote.listen(letter)
                 pause = PAUSE_S
-            except Refused as error:
-                await self._note(letter, There(id=letter.remote, text=f"({error.line()})"))
-                return
             except OperantError as error:
-                _log.info("%s is asked again in %g s: %s", letter.to, pause, error.sentence)
+                if isinstance(error, Refused) and not isinstance(error, Barred):
+                    await self._note(letter, There(id=letter.remote, text=f"({error.line()})"))
+                    return
+                _log.info("%s is asked again in %g s: %s", letter.to, pause, error.line())
                 pause = min(2 * pause, LONGEST_S)
             await self._host.clock.sleep(pause)
 

@@ -32,6 +32,10 @@ _REFUSALS = {
 _OVER = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED"})
 
 
+class Barred(Refused):
+    """Refuse for what an owner can mend, such as a token: after that the same may be asked again."""
+
+
 class There(Record):
     """A task as another home tells it; `text` is None while it is not over."""
 
@@ -112,7 +116,7 @@ class Remote:
             raise _unreachable(to, error) from error
         if fetched.status in _REFUSALS:
             words, hint = _REFUSALS[fetched.status]
-            raise Refused(f"{to} {words}.", hint)
+            raise Barred(f"{to} {words}.", hint)
         if fetched.status != 200 or fetched.truncated:
             raise Unavailable(f"{to} answered with status {fetched.status}.")
         try:
@@ -124,6 +128,7 @@ class Remote:
         """Return the address for messages, as the card says it; it must be where the owner said the peer is."""
         if to in self._known:
             return self._known[to]
+        self._token(to)  # said before anything is dialled
         base, agent = self.peer(to).url.rstrip("/"), to.rpartition("@")[0]
         card = await self._fetched(to, Get(url=f"{base}/a2a/{agent}{CARD}" if agent else f"{base}{CARD}", redirects=0))
         for one in cast("list[Json]", card.get("supportedInterfaces") or []):
@@ -136,9 +141,17 @@ class Remote:
         raise Refused(f"{to} does not speak A2A 1.0 over JSON-RPC.")
 
     def _headers(self, to: str) -> dict[str, str]:
-        token = self.peer(to).token
+        token = self._token(to)
         headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
-        return {**headers, "Authorization": f"Bearer {token.reveal()}"} if token else headers
+        return {**headers, "Authorization": f"Bearer {token}"} if token else headers
+
+    def _token(self, to: str) -> str:
+        token = self.peer(to).token
+        if token is not None and not token.reveal():
+            raise Barred(
+                f"{token.name or 'The token'} is not set, the token for {to}.", "Set it, or `defaults.env_file`."
+            )
+        return token.reveal() if token else ""
 
 
 def _request(method: str, params: Json) -> bytes:
@@ -199,7 +212,7 @@ def _sentence(error: Exception) -> str:
     return words if words.endswith(".") else f"{words}."
 
 
-def _unreachable(to: str, error: Exception) -> Unavailable | Refused:
+def _unreachable(to: str, error: Exception) -> Unavailable | Barred:
     if isinstance(error, HttpDenied | NoWay):
-        return Refused(f"{to} may not be dialled: {error}")
+        return Barred(f"{to} may not be dialled: {error}")
     return Unavailable(f"{to} cannot be reached: {_sentence(error)}", "Is it running? `a2a.peers` says where it is.")
