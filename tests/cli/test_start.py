@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,32 @@ def test_wrong_usage_is_one_line_and_2(operant: Operant, words: tuple[str, ...],
     assert says in ran.err
     assert ran.err.count("\n") == 1
     assert ran.out == ""
+
+
+def test_a_model_of_nobody_is_said_once(operant: Operant) -> None:
+    operant("init")
+    (operant.home / "operant.yaml").write_text("defaults: {models: [nowhere/one]}\n")
+    ran = operant("run", "hello")
+    assert ran.code == 1
+    assert (ran.out + ran.err).count("Configure it under providers") == 1
+
+
+def test_a_group_alone_shows_its_help(operant: Operant) -> None:
+    ran = operant("a2a")
+    assert (ran.code, ran.out) == (2, "")
+    assert "\nCommands:\n  list " in ran.err
+    assert "See: operant" not in ran.err
+
+
+def test_an_editors_command_without_an_editor_is_one_line(operant: Operant) -> None:
+    pytest.importorskip("acp", reason="the extra acp is not installed")
+    with Path("/dev/null").open() as nothing:
+        ran = subprocess.run(
+            [sys.executable, "-m", "operant", "acp"],
+            stdin=nothing, env=operant.env, capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert "An editor starts this command." in ran.stderr
 
 
 def test_version_can_be_data(operant: Operant) -> None:

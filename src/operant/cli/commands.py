@@ -107,8 +107,7 @@ def carry_out(words: list[str]) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "operant"
-        return _say(f"{error.format_message()} See: {where} --help", 2)
+        return _say_usage(error)
     except click.ClickException as error:
         return _say(error.format_message(), 1)
     except (KeyboardInterrupt, click.Abort):
@@ -147,6 +146,15 @@ def _say_error(error: BaseException, debug: bool) -> int:
     more = f" (and {len(lines) - 1} more: operant config check)" if len(lines) > 1 else ""
     codes = ((Refused, 3), (NotFound, 4), (Invalid, 2))
     return _say(lines[0] + more, next((code for kind, code in codes if isinstance(error, kind)), 1))
+
+
+def _say_usage(error: click.UsageError) -> int:
+    """Say what is wrong with a line; a group alone is answered with its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(f"{error.format_message()}\n")
+        return 2
+    where = error.ctx.command_path if error.ctx else "operant"
+    return _say(f"{error.format_message()} See: {where} --help", 2)
 
 
 def _say(line: str, code: int) -> int:

@@ -122,7 +122,7 @@ class Compute:
                 overflow = decision.then == "compact"
                 compacted = compacted or overflow
                 if decision.then == "fail":
-                    raise ModelError(error.kind, decision.sentence or error.sentence, error.hint) from error
+                    raise ModelError(error.kind, decision.sentence or error.line()) from error
                 if decision.then == "next":
                     model, attempt = decision.model, 0
             if decision.wait_s:

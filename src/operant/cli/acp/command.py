@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,16 +78,20 @@ def take_streams() -> Callable[[], Streams]:
 
 
 async def _piped(reading: int, writing: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if not all(_is_pipe(one) for one in (reading, writing)):
+        raise Invalid("Standard input and output are no pipes.", "An editor starts this command.")
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST)
-    try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", 0))
-        transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(writing, "wb", 0)
-        )
-    except ValueError as error:
-        raise Invalid("Standard input and output are no pipes.", "An editor starts this command.") from error
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(writing, "wb", 0)
+    )
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 async def _standard() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
