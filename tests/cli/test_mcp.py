@@ -55,6 +55,14 @@ def test_what_cannot_be_is_one_line(operant: Operant) -> None:
     assert operant("mcp", "add", "a b", "--url", "http://127.0.0.1:1/").code == 2
     assert operant("mcp", "add", "x", "--env", "NAME", "--", "program").code == 2
     assert operant("mcp", "add", "gone", "--", "/no/such/program").code == 0
+    again = operant("mcp", "add", "gone", "--", "/another/program")
+    assert again.code == 0 and again.out.startswith("gone is there, in place of /no/such/program. ")
+    assert operant("mcp", "add", "gone", "--", "/no/such/program").code == 0
+    nowhere = operant("mcp", "add", "nowhere", "--url", "foo")
+    assert nowhere.code == 2 and "This is not an address" in nowhere.err
+    assert operant("mcp", "add", "quiet", "--", "/bin/true").code == 0
+    ended = operant("mcp", "test", "quiet")
+    assert ended.err.endswith("cannot be used: it ended before it answered.\n")
     failed = operant("mcp", "test", "gone")
     assert failed.code == 1 and failed.err.count("\n") == 1 and "/no/such/program" in failed.err
 

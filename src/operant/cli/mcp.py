@@ -9,7 +9,7 @@ import click
 
 from operant.cli.here import call, home, with_link
 from operant.cli.inert import one_line
-from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, say_text, strong
+from operant.cli.output import coloured, dim, json_option, print_json, print_table, say, strong
 from operant.kernel.errors import Missing
 from operant.kernel.records import Json
 from operant.kernel.syscalls import McpAdd, McpApprove, McpList, McpLogout, McpRemove, McpServer, McpTest, McpTool
@@ -54,7 +54,8 @@ def test(name: str, as_json: bool) -> None:
     more = [f"{found.left_out:,} tools that are too many"] if found.left_out else []
     more += [f"{found.resources} resources"] if found.resources else []
     more += [f"{found.prompts} prompts"] if found.prompts else []
-    say_text("\n".join(f"  and {line}" for line in more))
+    for line in more:
+        say(f"  and {line}")
     if any(tool.state in ("new", "changed") for tool in found.tools):
         say(f"Read what changed, then: operant mcp approve {found.name}")
 
@@ -76,8 +77,13 @@ def add(
     for key, pairs in (("env", env), ("headers", header)):
         if pairs:
             settings[key] = dict(_pair(pair) for pair in pairs)
+    before = next((one.where for one in call(McpList()) if one.name == name), "")
     added = call(McpAdd(server=name, settings=settings))
-    print_json(added) if as_json else say(f"{added.name} is there. What it has: operant mcp test {added.name}")
+    if as_json:
+        print_json(added)
+        return
+    instead = f", in place of {one_line(before, _WIDTH)}" if before else ""
+    say(f"{added.name} is there{instead}. What it has: operant mcp test {added.name}")
 
 
 @command.command("remove", help="Take a server out of mcp.json, with what was approved of it.")

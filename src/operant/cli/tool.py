@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from operant.cli.here import call, with_link
-from operant.cli.output import json_option, print_json, print_table, say_text
+from operant.cli.output import dim, json_option, print_json, print_table, say, say_text
 from operant.kernel.records import text_of
 from operant.kernel.syscalls import ToolInvoke, ToolList
 
@@ -29,6 +29,8 @@ def list_tools(agent: str, as_json: bool) -> None:
         return
     rows = [(one.name, one.effect, _first_line(one.description)) for one in tools]
     print_table(("tool", "effect", "about"), rows, "There are no tools.")
+    if not agent:
+        say(dim("An agent may have others, as those of MCP servers: operant tool list --agent NAME"))
 
 
 @command.command("run", help='Run a tool through the gate, such as: tool run shell \'{"command": "date"}\'')

@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from operant.ext.mcp.settings import NAME, OAuthSettings, ServerSettings
+from operant.kit.egress import Denied, parse
 from operant.kit.files import write_private
 from operant.kit.secret import Secret
 from operant.sdk import Invalid, Json, NotFound, Record, Unavailable
@@ -75,7 +76,7 @@ def write_server(path: Path, name: str, raw: Json | None) -> None:
         del servers[name]
     else:
         _check_name(name)
-        problem = _written(name, raw, lambda _: "").fault
+        problem = _written(name, raw, lambda _: "").fault or _no_address(str(raw.get("url", "")))
         if problem:
             raise Invalid(f"{name}: {problem}")
         servers[name] = raw
@@ -148,6 +149,17 @@ def _filled(text: str, find: Find, missing: list[str]) -> str:
         return found if found is not None else match[2] or ""
 
     return _VARIABLE.sub(value, text)
+
+
+def _no_address(url: str) -> str:
+    """Say why a url is none, as far as it can be seen before its variables are filled in."""
+    if not url or "${" in url:
+        return ""
+    try:
+        parse(url)
+    except Denied as error:
+        return f"{error}"
+    return ""
 
 
 def _fault(name: str, settings: ServerSettings) -> str:

@@ -121,7 +121,7 @@ class Link:
         async with asyncio.timeout(CONNECT_S) as patience, self._opened() as client:
             self.protocol = client.protocol_version
             info = client.server_info
-            self.version = plain(f"{info.name} {info.version}")[:80] if info is not None else ""
+            self.version = plain(f"{info.name} {info.version}")[:80].strip() if info is not None else ""
             await self._look(client)
             patience.reschedule(None)
             self._client, self.state, self.sentence = client, "connected", ""
@@ -241,4 +241,5 @@ def why(error: BaseException | None, complaint: str = "") -> str:
     if isinstance(error, TimeoutError):
         return f"it did not answer in time.{said}"
     words = plain(" ".join(str(error).split()))[:300] or type(error).__name__
-    return f"{words}{said}"
+    words = {"Connection closed": "it ended before it answered"}.get(words, words)
+    return f"{words.removesuffix('.')}.{said}"
