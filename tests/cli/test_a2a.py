@@ -45,6 +45,14 @@ def test_without_a_daemon_an_answer_is_waited_for_all_the_same(operant: Operant)
     assert operant("a2a", "list", "--open", "--json").json() == []
 
 
+def test_what_rests_without_a_daemon_says_so(operant: Operant) -> None:
+    told = operant("a2a", "send", "--notify", "write x.md: hi")
+    assert "handed over" in told.out and "Operant does not run" in told.out
+    assert "does not run" not in operant("a2a", "send", "--silent", "for the record").out
+    operant("run", 'run "echo hi"')
+    assert "Operant does not run" in operant("approval", "deny", "last").out
+
+
 def test_an_answer_of_another_home_is_printed_when_it_is_there(tmp_path: Path) -> None:
     pytest.importorskip("a2a", reason="the extra a2a is not installed")
     here, there = Operant(tmp_path / "here"), Operant(tmp_path / "there")

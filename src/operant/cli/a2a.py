@@ -9,7 +9,7 @@ import click
 from msgspec import convert
 
 from operant.cli import figures
-from operant.cli.here import call, with_link
+from operant.cli.here import call, rest_note, with_link
 from operant.cli.inert import inert
 from operant.cli.output import dim, json_option, print_json, print_table, say, say_text
 from operant.kernel.syscalls import A2aList, A2aMessage, A2aSend
@@ -49,6 +49,8 @@ def send(ctx: click.Context, as_json: bool, **words: Any) -> None:
         say_text(sent.answer)
     else:
         say(dim(_became(sent)))
+        if request.kind != "silent" and "@" not in sent.to and (note := rest_note()):
+            say(dim(note))
     ctx.exit(1 if waits and sent.state != "answered" else 0)
 
 

@@ -6,7 +6,7 @@ import click
 
 from operant.cli import figures
 from operant.cli.calls import whole
-from operant.cli.here import call
+from operant.cli.here import call, rest_note
 from operant.cli.inert import inert
 from operant.cli.output import dim, json_option, print_json, say, strong
 from operant.kernel.errors import NotFound
@@ -51,7 +51,7 @@ def allow(approval_id: str, for_session: bool, as_json: bool) -> None:
     one = _find(approval_id)
     scope = "session" if for_session else "once"
     answered = call(ApprovalAnswer(approval_id=one.approval_id, answer="allow", scope=scope))
-    print_json(answered) if as_json else say(f"Allowed: {inert(answered.name)} in {inert(answered.session)}.")
+    print_json(answered) if as_json else _say_answered("Allowed", answered)
 
 
 @command.command("deny", help="Do not let it run. ID may be the end of one, or `last`.")
@@ -62,7 +62,13 @@ def deny(approval_id: str, reason: str, as_json: bool) -> None:
     """Say no."""
     one = _find(approval_id)
     answered = call(ApprovalAnswer(approval_id=one.approval_id, answer="deny", reason=reason))
-    print_json(answered) if as_json else say(f"Denied: {inert(answered.name)} in {inert(answered.session)}.")
+    print_json(answered) if as_json else _say_answered("Denied", answered)
+
+
+def _say_answered(word: str, answered: Approval) -> None:
+    say(f"{word}: {inert(answered.name)} in {inert(answered.session)}.")
+    if note := rest_note():
+        say(dim(note))
 
 
 def _find(given: str) -> Approval:

@@ -33,6 +33,19 @@ def call(request: Syscall[R]) -> R:
     return with_link(lambda link: link.call(request), work=False)
 
 
+def rest_note() -> str:
+    """Say that what was put on record rests, where no system runs that goes on with it; else nothing."""
+    from operant.kit.endpoint import NobodyThere, dial
+
+    try:
+        dial(home().socket, 5.0).close()
+    except NobodyThere:
+        return "Operant does not run: this goes on at the next start, as with `operant` or `operant serve`."
+    except OSError:
+        return ""
+    return ""
+
+
 def with_link(do: Callable[[Link], Awaitable[R]], *, work: bool = True, serving: bool = False) -> R:
     """Do something over one connection.
 
