@@ -6,8 +6,8 @@ from operant.cli.timeline import tell
 from operant.cli.trace import first_difference
 from operant.cli.usage import since
 from operant.cli.waterfall import draw, total
-from operant.kernel.records import ContextCompacted, TurnEnded, TurnStarted
-from tests.cli.recorded import Recorder, opened, queued, received, replied, working_turn
+from operant.kernel.records import ContextCompacted, Text, ToolEnded, ToolStarted, TurnEnded, TurnStarted
+from tests.cli.recorded import Recorder, opened, queued, received, replied, shell, working_turn
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,19 @@ def test_it_is_drawn_with_everything_that_was_asked_for() -> None:
     ):
         assert words in text
     assert "waiting for you 9" in total(turns)
+
+
+def test_why_a_tool_failed_stands_below_it() -> None:
+    log = Recorder()
+    log.add(TurnStarted(), received("remove it"), replied("", shell("rm x")))
+    log.add(ToolStarted(call_id="c1", name="shell", arguments={"command": "rm x"}, effect="external"))
+    log.add(ToolEnded(call_id="c1", name="shell", outcome="error", parts=(Text(text="No such\x1b[31m file."),)))
+    log.add(TurnEnded(reason="done"))
+    lines = draw(tell(log.events), 100)
+    at = next(index for index, line in enumerate(lines) if "✗ shell rm x" in line)
+    assert lines[at + 1].strip().startswith("No such")
+    assert "\x1b" not in lines[at + 1]
+    assert not any("clean" in line for line in draw(tell(working_turn()), 100))
 
 
 def test_a_prompt_that_changed_is_named_with_its_cause() -> None:

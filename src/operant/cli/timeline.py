@@ -49,6 +49,8 @@ class Entry(Record):
     first_token_ms: float = 0.0
     attempts: int = 0
     outcome: str = ""
+    why: str = ""
+    """What a tool said that did not do what it was called for."""
 
 
 class Break(Record):
@@ -261,7 +263,8 @@ class _Teller:
         at, started = self._started.pop(body.call_id, (event.at, None))
         text = self._call(started) if started else body.name
         took = body.duration_ms or (event.at - at) / 1_000
-        turn.add("tool", event, took, text=text, outcome=body.outcome)
+        why = "" if body.outcome == "ok" else text_of(body.parts)
+        turn.add("tool", event, took, text=text, outcome=body.outcome, why=why)
 
     def _approved(self, turn: _Open, event: Event, body: ApprovalAnswered) -> None:
         at, asked = self._asked.pop(body.approval_id, (event.at, None))

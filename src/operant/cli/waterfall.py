@@ -65,6 +65,8 @@ def _details(turn: TurnTold, width: int) -> list[str]:
         padding = " " * (room - cells(words))
         bar = coloured(_bar(entry, turn.took_ms), _COLOURS.get(entry.kind, "white")) if entry.took_ms else ""
         lines.append(f"  {label:<{_NAME}} {words}{padding} {took:>9} {bar}".rstrip())
+        if entry.why:
+            lines.append(f"  {'':<{_NAME}}   {dim(one_line(entry.why, width - _NAME - 6))}")
     lines += [f"  {coloured('prefix', 'yellow'):<{_NAME}}   {_broken(one)}" for one in turn.breaks]
     if turn.sentence and not any(one.kind == "reply" and one.text == turn.sentence for one in turn.entries):
         lines.append(f"  {'ended':<{_NAME}} {one_line(turn.sentence, width - _NAME - 4)}")
