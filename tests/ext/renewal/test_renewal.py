@@ -142,9 +142,20 @@ async def test_a_stop_takes_the_wish_back(
         assert not made.renewal.wanted
 
 
-async def test_a_person_decides_unless_the_rules_do(tmp_path: Path, server: ScriptedServer) -> None:
+async def test_nobody_is_asked_for_what_cannot_be(tmp_path: Path, server: ScriptedServer) -> None:
+    async with served(tmp_path / "home", server) as house:
+        await say(house.system, "@again")
+        events = await ended(house.system)
+    (result,) = [text_of(event.body.parts) for event in events if isinstance(event.body, ToolEnded)]
+    assert "--supervised" in result
+
+
+async def test_a_person_decides_unless_the_rules_do(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with served(tmp_path / "home", server) as house:
         made = house.system
+        monkeypatch.setattr(made.renewal, "supervised", True)
         await say(made, "@again")
         async with asyncio.timeout(20):
             async for seen in made.kernel.follow("s", 0):

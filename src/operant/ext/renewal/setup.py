@@ -18,6 +18,7 @@ from operant.sdk import (
     Happened,
     Host,
     KernelRestart,
+    OperantError,
     Refused,
     Reject,
     SessionDispatch,
@@ -73,6 +74,10 @@ class Renewal:
             return None
         if "/" in input.agent.name:
             return Reject(reason="A sub-agent cannot start Operant again.")
+        try:
+            await self._host.call(KernelRestart(dry=True))
+        except OperantError as error:  # nobody is asked for what cannot be
+            return Reject(reason=error.line())
         if any(fnmatchcase(NAME, rule.partition("(")[0]) for rule in input.agent.approval):
             return None
         return Ask(question=f"{input.agent.name} wants to start Operant again.")
