@@ -7,7 +7,7 @@ import os
 import re
 import textwrap
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,15 @@ async def house(home: Path, server: ScriptedServer, more: dict[str, Any] | None 
     agents = {"operant": {"approval": {"shell": "allow", "*": "allow"}}}
     async with system(home, server, {"agents": agents, **(more or {})}) as made:
         yield House(made)
+
+
+def sockets(beginning: str) -> list[Path]:
+    """Return the sockets of services whose names begin so; folders of others come and go while we look."""
+    found: list[Path] = []
+    for folder in Path("/tmp").glob("operant-*"):
+        with suppress(FileNotFoundError):
+            found += [one for one in folder.iterdir() if one.name.startswith(beginning)]
+    return found
 
 
 def processes(word: str) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 from operant.kernel.syscalls import SkillReload
 from operant.sdk import MESSAGE_BEFORE, MessageInput, MessageOutput, Text
 from operant.sdk.testing.server import ScriptedServer
-from tests.ext.services.house import GUARD, house, write_skill
+from tests.ext.services.house import GUARD, house, sockets, write_skill
 
 LOOKS = """
 import glob, json, os, socket
@@ -129,7 +129,7 @@ async def test_nobody_else_gets_in_at_its_socket(tmp_path: Path, server: Scripte
         found: list[Path] = []
         while not found:
             await asyncio.sleep(0)
-            found = [*home.rglob("waits-*.sock"), *Path("/tmp").glob("operant-*/waits-*.sock")]
+            found = [*home.rglob("waits-*.sock"), *sockets("waits-")]
         reader, writer = await asyncio.open_unix_connection(str(found[0]))
         writer.write(b'{"jsonrpc":"2.0","id":1,"method":"register","params":{"protocol":"svc/1","token":"x"}}\n')
         with contextlib.suppress(ConnectionResetError):

@@ -20,7 +20,7 @@ from operant.kit.clock import SystemClock
 from operant.sdk import POINTS, Conflict, StoreStopped
 from operant.sdk.testing.server import ScriptedServer
 from tests.cli.process import Operant
-from tests.ext.services.house import GUARD, house, processes, write_skill
+from tests.ext.services.house import GUARD, house, processes, sockets, write_skill
 
 ASKS = """
 from operant_sdk import Failed, define_service, tool
@@ -206,20 +206,12 @@ async def test_names_that_begin_alike_are_services_of_their_own(tmp_path: Path, 
             assert f"no {name[-3:]}" in await there.shell(f"echo {name[-3:]}")
 
 
-def holds(folder: Path, beginning: str) -> bool:
-    """Tell whether something in a folder begins so; others' folders go while we look."""
-    try:
-        return any(one.name.startswith(beginning) for one in folder.iterdir())
-    except FileNotFoundError:
-        return False
-
-
 async def test_at_the_end_nothing_is_left_and_nothing_failed(tmp_path: Path, server: ScriptedServer) -> None:
     home = tmp_path / ("h" * 60)
     write_skill(home, "alone", {"service.py": GUARD.format(word="bad", reason="bad word")})
     async with house(home, server) as there:
         await there.grant("alone")
-        (ours,) = (one for one in Path("/tmp").glob("operant-*") if holds(one, f"alone-{os.getpid()}-"))
+        (ours,) = (one.parent for one in sockets(f"alone-{os.getpid()}-"))
     assert not ours.exists()
     assert "extension services failed" not in there.made.home.log.read_text()
 
